@@ -1,0 +1,1 @@
+"""Measured comparisons that a reader can repeat; each prints its command and figures."""

@@ -1,0 +1,1 @@
+"""Judges: small objects that take evidence and return a `schemas.verdicts.Verdict`."""

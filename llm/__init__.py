@@ -1,0 +1,1 @@
+"""Everything between Tokenmill and a model: specs, client, cache, budget, managed servers."""

@@ -1,0 +1,128 @@
+"""One model call and its answer: the content address that makes a call payable once, and the raw body kept for it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import orjson
+
+Message = dict[str, Any]
+"""One chat message as the OpenAI protocol has it: `{"role": ..., "content": ...}` and for tools their fields."""
+
+
+class MalformedAnswer(ValueError):
+    """The endpoint answered 200 with something that is no chat completion."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A chat-completion request. Its content address does not depend on where the endpoint is."""
+
+    model: str
+    messages: tuple[Message, ...]
+    params: dict[str, Any] = field(default_factory=dict)
+    """Sampling parameters as on the wire: `temperature`, `top_p`, `max_tokens`, `seed`, `stop`, ..."""
+    schema: dict[str, Any] | None = None
+    """JSON Schema for a structured answer (`response_format` json_schema), or None for text."""
+    tools: tuple[dict[str, Any], ...] | None = None
+    attempt: int = 0
+    """Distinguishes deliberate repetitions of the same request (votes, samples)."""
+
+    @cached_property
+    def body(self) -> bytes:
+        """The JSON request body, deterministic."""
+        body: dict[str, Any] = {"model": self.model, "messages": list(self.messages), **self.params}
+        if self.schema is not None:
+            body["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "strict": True, "schema": self.schema},
+            }
+        if self.tools:
+            body["tools"] = list(self.tools)
+        return orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
+
+    @cached_property
+    def address(self) -> str:
+        """SHA-256 over the body and the attempt number, in hex."""
+        return hashlib.sha256(b"%d\n%s" % (self.attempt, self.body)).hexdigest()
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens as the endpoint billed them."""
+
+    prompt: int = 0
+    completion: int = 0
+    cached: int = 0
+    """Prompt tokens that the endpoint served from its own prefix cache (part of `prompt`)."""
+
+    @property
+    def total(self) -> int:
+        return self.prompt + self.completion
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(self.prompt + other.prompt, self.completion + other.completion, self.cached + other.cached)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A parsed chat completion; `raw` is the paid body itself, kept so that a better parser never pays again."""
+
+    text: str
+    finish_reason: str
+    usage: Usage
+    model: str
+    tool_calls: tuple[dict[str, Any], ...] = ()
+    raw: bytes = b""
+    from_cache: bool = False
+
+    @classmethod
+    def parse(cls, raw: bytes, *, from_cache: bool = False) -> Answer:
+        """Read a response body.
+
+        Raises:
+            MalformedAnswer: not JSON, no choice, or a choice with neither text nor tool calls.
+        """
+        try:
+            body = orjson.loads(raw)
+            choice = body["choices"][0]
+            message = choice["message"]
+            text = message.get("content") or ""
+            tool_calls = tuple(message.get("tool_calls") or ())
+            counted = body.get("usage") or {}
+            usage = Usage(
+                int(counted.get("prompt_tokens") or 0),
+                int(counted.get("completion_tokens") or 0),
+                int((counted.get("prompt_tokens_details") or {}).get("cached_tokens") or 0),
+            )
+            finish_reason = choice.get("finish_reason") or ""
+            model = body.get("model") or ""
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+            raise MalformedAnswer(f"{type(error).__name__} in a body of {len(raw)} bytes") from error
+        if not isinstance(text, str) or not (text.strip() or tool_calls):
+            raise MalformedAnswer("the answer has neither text nor tool calls")
+        return cls(text, finish_reason, usage, model, tool_calls, raw, from_cache)
+
+
+class Ask(Protocol):
+    """What a rollout gets to talk to models with: one call, paid for once."""
+
+    async def __call__(
+        self,
+        messages: list[Message],
+        *,
+        to: str = "writer",
+        schema: dict[str, Any] | None = None,
+        tools: list[dict[str, Any]] | None = None,
+        attempt: int = 0,
+        **params: Any,
+    ) -> Answer:
+        """Send `messages` to the model that plays the role `to` (`writer`, `judge`, `user`, `tools`).
+
+        Raises:
+            llm.errors.CallRefused: the endpoint will never answer this request (HTTP 400, 413, 422).
+        """
+        ...

@@ -1,0 +1,35 @@
+"""What can go wrong between us and a model, by what the run should do about it."""
+
+from __future__ import annotations
+
+
+class RowError(Exception):
+    """This row cannot be processed; it goes to `failed/` and the run goes on."""
+
+
+class CallRefused(RowError):
+    """The endpoint will never answer this request (HTTP 400, 413, 422), so repeating it would only cost money."""
+
+
+class AnswerInvalid(RowError):
+    """A structured answer did not meet its schema after every re-ask."""
+
+
+class RunStopped(Exception):
+    """The run cannot go on; nothing is lost and the same command resumes it. Its text is one line for the user."""
+
+
+class EndpointDown(RunStopped):
+    """The endpoint has not answered for longer than the patience allows."""
+
+
+class EndpointRejects(RunStopped):
+    """The endpoint refuses us as such: wrong key, unknown model, no such route (HTTP 401, 403, 404)."""
+
+
+class BudgetSpent(RunStopped):
+    """The token budget is used up."""
+
+
+class CacheBroken(RunStopped):
+    """The cache cannot be read or written (disk full, permissions, no Redis)."""

@@ -1,0 +1,1 @@
+"""PTransforms that several pipelines share."""

@@ -1,0 +1,102 @@
+"""Every prompt is a Markdown file in this package: front matter with name and version, then `# system` and `# user` parts.
+
+Only declared placeholders, written `{{name}}`, are substituted, all in one pass, so that neither JSON braces in a prompt
+nor `{{...}}` inside a substituted document can be mistaken for a placeholder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+import yaml
+
+_PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
+_PART = re.compile(r"^# (system|user|assistant)[ \t]*\n", re.MULTILINE)
+
+
+class PromptError(ValueError):
+    """A prompt file is malformed, or rendered with the wrong values; the text names the prompt and the fix."""
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A versioned prompt; `parts` are (role, template) in file order."""
+
+    name: str
+    version: int
+    meta: dict
+    parts: tuple[tuple[str, str], ...]
+    sha256: str
+
+    @property
+    def id(self) -> str:
+        """`name@version`, as rows record it."""
+        return f"{self.name}@{self.version}"
+
+    @property
+    def text(self) -> str:
+        """The template of a one-part prompt, such as a style."""
+        return self.parts[0][1]
+
+    def render(self, **values: str) -> list[dict[str, str]]:
+        """Chat messages with every placeholder replaced.
+
+        Raises:
+            PromptError: a value is missing, or one was given that the prompt does not declare.
+        """
+        declared = set(self.meta.get("placeholders") or ())
+        if declared != values.keys():
+            wrong = sorted(declared ^ values.keys())
+            raise PromptError(f"prompt {self.id}: placeholders and given values differ: {', '.join(wrong)}")
+        return [
+            {"role": role, "content": _PLACEHOLDER.sub(lambda m: values[m[1]], template)}
+            for role, template in self.parts
+        ]
+
+
+def parse(text: str, where: str) -> Prompt:
+    """Read one prompt file's text; `where` names it in errors."""
+    match = re.match(r"---\n(.*?)\n---\n", text, re.DOTALL)
+    if not match:
+        raise PromptError(f"{where}: no front matter between --- lines")
+    meta = yaml.safe_load(match[1])
+    if not isinstance(meta, dict) or not isinstance(meta.get("name"), str) or not isinstance(meta.get("version"), int):
+        raise PromptError(f"{where}: front matter needs a name and a whole-number version")
+    pieces = _PART.split(text[match.end() :])
+    if len(pieces) == 1:
+        parts: tuple[tuple[str, str], ...] = (("system", pieces[0].strip()),)
+    else:
+        parts = tuple((pieces[i], pieces[i + 1].strip()) for i in range(1, len(pieces), 2))
+    used = {name for _, template in parts for name in _PLACEHOLDER.findall(template)}
+    declared = set(meta.get("placeholders") or ())
+    if used != declared:
+        raise PromptError(f"{where}: placeholders declared and used differ: {', '.join(sorted(used ^ declared))}")
+    return Prompt(meta["name"], meta["version"], meta, parts, hashlib.sha256(text.encode()).hexdigest())
+
+
+@cache
+def load(name: str) -> Prompt:
+    """The prompt in `prompts/NAME.md`.
+
+    Raises:
+        PromptError: no such prompt, or its file is malformed.
+    """
+    file = resources.files(__name__).joinpath(f"{name}.md")
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise PromptError(f"no prompt named {name!r} under prompts/") from None
+    prompt = parse(text, f"prompts/{name}.md")
+    if prompt.name != name:
+        raise PromptError(f"prompts/{name}.md: its front matter names it {prompt.name!r}")
+    return prompt
+
+
+def names(folder: str) -> list[str]:
+    """Names of all prompts directly under `prompts/FOLDER/`, sorted."""
+    root = resources.files(__name__).joinpath(folder)
+    return sorted(f"{folder}/{entry.name[:-3]}" for entry in root.iterdir() if entry.name.endswith(".md"))

@@ -1,0 +1,1 @@
+"""Row types, once. Every column that Tokenmill writes is declared in this package and nowhere else."""

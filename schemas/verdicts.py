@@ -1,0 +1,41 @@
+"""Evidence in, verdict out: the record every judge returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+WHOLE = -1
+"""Chunk index of a verdict on the whole stitched passage."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One concrete fault, phrased so that a person can check it and a model can act on it.
+
+    `source` and `rewrite` are verbatim quotations (possibly empty) from the text before and after.
+    """
+
+    kind: str
+    """What sort of fault: `number_lost`, `number_added`, `name_lost`, `unsupported_claim`, ..."""
+    detail: str
+    """One sentence, imperative where a repair is possible: "Keep the number 1,204 (number of seats)."."""
+    source: str = ""
+    rewrite: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one check says of one text. A judge that could not decide raises; it never scores 0 instead."""
+
+    check: str
+    """Name of the check: `coverage`, `similarity`, `copy`, `judge`, ..."""
+    passed: bool
+    score: float
+    """In [0, 1], 1 is best, whatever the check measures."""
+    reason: str = ""
+    """Machine-readable reject reason (`number_lost`, `copies_source`, ...); empty exactly when `passed`."""
+    findings: tuple[Finding, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.passed == bool(self.reason):
+            raise ValueError(f"check {self.check!r}: a reason is given exactly when the verdict is a refusal")

@@ -1,0 +1,1 @@
+"""Tool specifications: harvest, evolution, rendering, and the worlds that run tools."""
