@@ -39,3 +39,24 @@ class Verdict:
     def __post_init__(self) -> None:
         if self.passed == bool(self.reason):
             raise ValueError(f"check {self.check!r}: a reason is given exactly when the verdict is a refusal")
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict and where in a rollout it fell, flat, as rows carry it."""
+
+    check: str
+    chunk: int
+    """Index of the chunk judged, or `WHOLE`."""
+    attempt: int
+    """0 for the first answer, 1 for the first repair, ..."""
+    passed: bool
+    score: float
+    reason: str
+    findings: list[Finding]
+
+    @classmethod
+    def of(cls, verdict: Verdict, chunk: int, attempt: int) -> Judgement:
+        return cls(
+            verdict.check, chunk, attempt, verdict.passed, verdict.score, verdict.reason, list(verdict.findings)
+        )

@@ -1,0 +1,34 @@
+"""Documents as the sources read them, and what becomes of an input row that cannot be processed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from schemas.columns import column
+
+
+@dataclass(frozen=True)
+class Document:
+    """One input document."""
+
+    id: str = column("identifier, from the input's `id` column or else a hash of file and row")
+    title: str = column("title, possibly empty")
+    text: str = column("the document, Unicode NFC, newlines as \\n")
+    language: str = column("ISO 639-1 code, from the input or detected; `und` when undetermined")
+    license: str = column("licence as the input states it, possibly empty")
+    source_file: str = column("input file, relative to the inputs' common folder")
+    source_row: int = column("0-based row (Parquet), line (JSONL) or 0 (text files) in that file")
+
+
+@dataclass(frozen=True)
+class FailedRow:
+    """An input row, or a piece of work on it, that could not be processed: no judge refused it, something broke."""
+
+    id: str = column("identifier of the row that failed, as it would stand in `data/`")
+    source_id: str = column("identifier of the source document, empty when it could not be read")
+    source_file: str = column("input file, relative to the inputs' common folder")
+    source_row: int = column("0-based row or line in that file")
+    step: str = column("where it failed: `read`, `rollout`, ...")
+    error: str = column("kind of error: `duplicate_id`, `empty_text`, `invalid_utf8`, `CallRefused`, ...")
+    message: str = column("what happened, one line")
+    excerpt: str = column("beginning of the input concerned, at most 500 characters")

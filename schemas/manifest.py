@@ -1,0 +1,52 @@
+"""`manifest.json`: what a run was, what it made and what it cost. Its presence marks an output folder as finished."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass
+class Manifest:
+    job: str
+    """Name of the subcommand, such as `knowledge`."""
+    title: str
+    """One line on what the rows are."""
+    command: list[str]
+    """The command line, credentials removed."""
+    config: dict[str, Any]
+    """Every setting that shapes the rows."""
+    fingerprint: str
+    """Hash of `config`, prompts, inputs and seed: equal fingerprints make equal shards, given equal answers."""
+    seed: int
+    started: str
+    finished: str
+    duration_s: float
+    versions: dict[str, str]
+    """Package versions that shape the rows, with `python`."""
+    models: list[dict[str, Any]]
+    """`{"role": "writer", "spec": "vllm:Qwen/Qwen3-8B", "model": "Qwen/Qwen3-8B", "params": {...}}`, ..."""
+    prompts: list[dict[str, Any]]
+    """`{"name": ..., "version": 1, "sha256": ..., "text": the template, "used": rows}`, ..."""
+    inputs: list[dict[str, Any]]
+    """`{"file": relative path, "bytes": n, "rows": n}`, ..."""
+    counts: dict[str, int]
+    """`read`, `unreadable` (read rows that ended in `failed/` before any work), `tasks`, `accepted`, `rejected`, `failed`
+    (all rows of `failed/`). Invariants: rows in = unreadable + processed; accepted + rejected + failed = tasks + unreadable."""
+    reasons: dict[str, int]
+    """Refused rows by reason."""
+    errors: dict[str, int]
+    """Failed rows by error."""
+    languages: dict[str, int]
+    """Accepted rows by language."""
+    licenses: dict[str, int]
+    """Accepted rows by licence (empty string: not stated)."""
+    calls: dict[str, Any]
+    """`{"writer": {"paid": n, "cached": n, "retries": n, "refused": n, "prompt_tokens": n, "completion_tokens": n,
+    "cached_tokens": n, "usd": float or None}, "judge": {...}}`: what this invocation did."""
+    files: list[dict[str, Any]] = field(default_factory=list)
+    """`{"file": "data/train-00000-of-00001.parquet", "rows": n, "bytes": n, "sha256": ...}`, ..."""
+    version: int = 1
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
