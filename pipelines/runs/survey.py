@@ -1,0 +1,250 @@
+"""One pass over the shards of a finished run: everything the card and the report say of its rows.
+
+Shards are streamed batch by batch, so memory is bounded by a batch, the distinct values kept per column and the samples
+kept, whatever the number of rows. Nothing here knows a row type: a column that is absent is simply not counted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+CLASSES = ("data", "rejected", "failed")
+"""Output folders of a run: rows accepted, refused by a check, broken."""
+
+COUNTED = ("license", "language", "style", "perspective", "reason", "error", "step", "model", "judge_model")
+"""Columns of few values, counted by value."""
+
+SCORE_BINS = 1000
+RATIO_STEP, RATIO_MAX = 0.01, 3.0
+_DISTINCT = 1000
+_GROUPS = 64
+_BATCH = 256
+_CLIP = 20_000
+
+
+@dataclass
+class Scores:
+    """Scores of one check in bins of equal width over [0, 1]."""
+
+    passed: np.ndarray = field(default_factory=lambda: np.zeros(SCORE_BINS, np.int64))
+    refused: np.ndarray = field(default_factory=lambda: np.zeros(SCORE_BINS, np.int64))
+
+    @property
+    def verdicts(self) -> int:
+        return int(self.passed.sum() + self.refused.sum())
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A row drawn for showing, long texts clipped; `lengths` has the full length of every clipped column, by name."""
+
+    group: tuple[str, ...]
+    row: dict[str, Any]
+    lengths: dict[str, int]
+
+
+@dataclass
+class Rows:
+    """What there is to say of one output folder."""
+
+    folder: str
+    files: list[tuple[str, int, int]] = field(default_factory=list)
+    """(path relative to the run, rows, bytes on disk)"""
+    schema: pa.Schema | None = None
+    arrow_bytes: int = 0
+    values: dict[str, Counter[str]] = field(default_factory=dict)
+    scores: dict[str, Scores] = field(default_factory=dict)
+    ratios: np.ndarray = field(default_factory=lambda: np.zeros(round(RATIO_MAX / RATIO_STEP) + 1, np.int64))
+    """Characters of `text` per character of `source_text`; the last bin holds everything from `RATIO_MAX` up."""
+    characters: int = 0
+    """Characters of `text`."""
+    repaired: int = 0
+    """Rows with a refusal among their verdicts."""
+    samples: list[Sample] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        return sum(rows for _, rows, _ in self.files)
+
+    @property
+    def disk_bytes(self) -> int:
+        return sum(size for _, _, size in self.files)
+
+
+@dataclass
+class Survey:
+    data: Rows
+    rejected: Rows
+    failed: Rows
+
+    def __iter__(self):
+        return iter((self.data, self.rejected, self.failed))
+
+
+def survey_run(out: Path, samples: int = 20) -> Survey:
+    """Read every shard under `out` once.
+
+    Args:
+        samples: rows to draw per folder, spread over styles, reasons or errors, by hash of their id: the same rows
+            whatever the order of shards.
+
+    Raises:
+        OSError, pyarrow.ArrowInvalid: a shard cannot be read.
+    """
+    return Survey(*(_survey_folder(out, folder, samples) for folder in CLASSES))
+
+
+def quantile(bins: np.ndarray, q: float, top: float = 1.0) -> float:
+    """The `q`-quantile of binned values over [0, `top`], exact to one bin; NaN when empty."""
+    total = bins.sum()
+    if not total:
+        return float("nan")
+    index = int(np.searchsorted(np.cumsum(bins), q * total))
+    return (min(index, len(bins) - 1) + 0.5) * top / len(bins)
+
+
+def _survey_folder(out: Path, folder: str, samples: int) -> Rows:
+    rows = Rows(folder)
+    draw = _Draw(samples)
+    for path in sorted((out / folder).glob("*.parquet")):
+        with pq.ParquetFile(path, pre_buffer=False) as shard:
+            rows.schema = rows.schema or shard.schema_arrow
+            rows.files.append((f"{folder}/{path.name}", shard.metadata.num_rows, path.stat().st_size))
+            for batch in shard.iter_batches(batch_size=_BATCH):
+                _count_batch(rows, batch)
+                draw.offer(batch)
+    rows.samples = draw.drawn()
+    return rows
+
+
+def _count_batch(rows: Rows, batch: pa.RecordBatch) -> None:
+    rows.arrow_bytes += batch.nbytes
+    names = set(batch.schema.names)
+    for name in COUNTED:
+        if name in names:
+            _count_values(rows.values.setdefault(name, Counter()), batch.column(name))
+    if "text" in names and _is_string(batch.column("text").type):
+        written = pc.utf8_length(batch.column("text"))
+        rows.characters += pc.sum(written).as_py() or 0
+        if "source_text" in names and _is_string(batch.column("source_text").type):
+            _count_ratios(rows.ratios, written, pc.utf8_length(batch.column("source_text")))
+    if "verdicts" in names:
+        rows.repaired += _count_verdicts(rows.scores, batch.column("verdicts"))
+
+
+def _count_values(counter: Counter[str], column: pa.Array) -> None:
+    for item in pc.value_counts(column.cast(pa.string())).to_pylist():
+        value = (item["values"] or "")[:200]
+        # Free text in such a column must not fill the memory.
+        counter[value if value in counter or len(counter) < _DISTINCT else "(other)"] += item["counts"]
+
+
+def _count_ratios(bins: np.ndarray, written: pa.Array, source: pa.Array) -> None:
+    a = np.asarray(pc.fill_null(written, 0), float)
+    b = np.asarray(pc.fill_null(source, 0), float)
+    ratios = a[b > 0] / b[b > 0]
+    np.add.at(bins, np.minimum((ratios / RATIO_STEP).astype(np.int64), len(bins) - 1), 1)
+
+
+def _count_verdicts(scores: dict[str, Scores], column: pa.Array) -> int:
+    """Bin the scores of a `list<struct<check, passed, score, ...>>` column; returns rows with a refusal."""
+    if not _is_verdicts(column.type):
+        return 0
+    verdicts = pc.list_flatten(column)
+    checks = np.asarray(verdicts.field("check").cast(pa.string()).to_pylist(), object)
+    passed = np.asarray(pc.fill_null(verdicts.field("passed"), False), bool)
+    score = np.asarray(pc.fill_null(verdicts.field("score").cast(pa.float64()), np.nan), float)
+    known = np.isfinite(score)
+    bins = np.clip((np.where(known, score, 0) * SCORE_BINS).astype(np.int64), 0, SCORE_BINS - 1)
+    for check in set(checks[known].tolist()):
+        if check not in scores and len(scores) >= _GROUPS:
+            continue
+        counted = scores.setdefault(check, Scores())
+        of_check = known & (checks == check)
+        counted.passed += np.bincount(bins[of_check & passed], minlength=SCORE_BINS)
+        counted.refused += np.bincount(bins[of_check & ~passed], minlength=SCORE_BINS)
+    parents = np.asarray(pc.list_parent_indices(column))
+    return len(np.unique(parents[~passed]))
+
+
+def _is_string(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def _is_verdicts(kind: pa.DataType) -> bool:
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not pa.types.is_struct(kind.value_type):
+        return False
+    return {"check", "passed", "score"} <= {f.name for f in kind.value_type}
+
+
+class _Draw:
+    """Keeps, per group, the rows whose ids have the smallest hashes."""
+
+    def __init__(self, wanted: int) -> None:
+        self._wanted = wanted
+        self._heaps: dict[tuple[str, ...], list[tuple[int, int, Sample]]] = {}
+        self._offered = 0
+
+    def offer(self, batch: pa.RecordBatch) -> None:
+        if not self._wanted:
+            return
+        names = batch.schema.names
+        ids = batch.column("id").cast(pa.string()).to_pylist() if "id" in names else [None] * len(batch)
+        for i, (id_, group) in enumerate(zip(ids, self._groups(batch), strict=True)):
+            self._offered += 1
+            key = id_ if id_ is not None else f"row {self._offered}"
+            # Negated: heapq keeps the smallest on top, and the largest hash is the one to give up.
+            rank = -int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest())
+            if group not in self._heaps and len(self._heaps) >= _GROUPS:
+                group = ("other",)
+            heap = self._heaps.setdefault(group, [])
+            if len(heap) < self._wanted:
+                heapq.heappush(heap, (rank, self._offered, _sample(group, batch, i)))
+            elif rank > heap[0][0]:
+                heapq.heapreplace(heap, (rank, self._offered, _sample(group, batch, i)))
+
+    def drawn(self) -> list[Sample]:
+        """At most the wanted number, one group after the other in turn."""
+        queues = [sorted(heap, key=lambda entry: (-entry[0], entry[1])) for heap in self._heaps.values()]
+        queues.sort(key=lambda queue: -queue[0][0])
+        drawn: list[Sample] = []
+        while queues and len(drawn) < self._wanted:
+            for queue in queues:
+                if len(drawn) < self._wanted:
+                    drawn.append(queue.pop(0)[2])
+            queues = [queue for queue in queues if queue]
+        return drawn
+
+    @staticmethod
+    def _groups(batch: pa.RecordBatch) -> list[tuple[str, ...]]:
+        """Rows are spread over reason or error, or else over style and whether a repair was needed."""
+        names = set(batch.schema.names)
+        by = [n for n in ("reason", "error") if n in names] or [n for n in ("style",) if n in names]
+        columns = [batch.column(n).cast(pa.string()).to_pylist() for n in by]
+        if by == ["style"] and "attempts" in names and "chunks" in names:
+            columns.append(
+                pc.cast(pc.greater(batch.column("attempts"), batch.column("chunks")), pa.string()).to_pylist()
+            )
+        return (
+            [tuple(str(v)[:200] for v in row) for row in zip(*columns, strict=True)] if columns else [()] * len(batch)
+        )
+
+
+def _sample(group: tuple[str, ...], batch: pa.RecordBatch, i: int) -> Sample:
+    row = batch.slice(i, 1).to_pylist()[0]
+    lengths: dict[str, int] = {}
+    for name, value in row.items():
+        if isinstance(value, str) and len(value) > _CLIP:
+            lengths[name] = len(value)
+            row[name] = value[:_CLIP]
+    return Sample(group, row, lengths)
