@@ -1,0 +1,1 @@
+"""Do the fidelity checks catch planted faults, and leave honest paraphrases alone?"""
