@@ -1,0 +1,140 @@
+"""Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434; K2 report, section 2.3)."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from training.model.cache import LayerCache
+from training.model.config import ModelConfig
+from training.model.mask import AttentionMask, flex
+from training.model.norm import RMSNorm
+from training.model.rotary import rotate, softmax_scale
+
+EAGER_LENGTH = 1024
+"""Up to here the logits of a CPU step are written out: their maxima then cost one read, and nothing is recomputed."""
+CHUNK = 512
+LATENT_EPS = 1e-6
+"""The latents' norms have their own epsilon in DeepSeek-V3, whatever `rms_norm_eps` says."""
+
+
+class LatentAttention(nn.Module):
+    """Keys and values come from one small latent per token; only it and one shared rotary key need caching."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.heads = config.num_attention_heads
+        self.nope, self.rope, self.value = config.qk_nope_head_dim, config.qk_rope_head_dim, config.v_head_dim
+        self.rank = config.kv_lora_rank
+        self.scale = softmax_scale(config)
+        width, query_width = config.hidden_size, self.heads * config.qk_head_dim
+        if config.q_lora_rank is None:
+            self.q_proj = nn.Linear(width, query_width, bias=False)
+        else:
+            self.q_a_proj = nn.Linear(width, config.q_lora_rank, bias=False)
+            self.q_a_layernorm = RMSNorm(config.q_lora_rank, LATENT_EPS)
+            self.q_b_proj = nn.Linear(config.q_lora_rank, query_width, bias=False)
+        self.kv_a_proj_with_mqa = nn.Linear(width, self.rank + self.rope, bias=False)
+        self.kv_a_layernorm = RMSNorm(self.rank, LATENT_EPS)
+        self.kv_b_proj = nn.Linear(self.rank, self.heads * (self.nope + self.value), bias=False)
+        self.o_proj = nn.Linear(self.heads * self.value, width, bias=False)
+
+    @property
+    def query_weight(self) -> nn.Parameter:
+        """Rows in order of heads, each head's `nope` content rows before its `rope` rotary rows."""
+        return self.q_b_proj.weight if hasattr(self, "q_b_proj") else self.q_proj.weight
+
+    def forward(
+        self,
+        x: Tensor,
+        rotation: tuple[Tensor, Tensor],
+        mask: AttentionMask,
+        *,
+        cache: LayerCache | None = None,
+        want_maxima: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """x: (batch, time, hidden). Returns the same shape, and the largest logit of each head (heads,) if wanted."""
+        batch, time = x.shape[:2]
+        query = self._query(x).view(batch, time, self.heads, self.nope + self.rope)
+        q_content, q_rotary = query.split([self.nope, self.rope], dim=-1)
+        q_rotary = rotate(q_rotary, *rotation)
+        latent, k_rotary = self.kv_a_proj_with_mqa(x).split([self.rank, self.rope], dim=-1)
+        latent = self.kv_a_layernorm(latent)
+        k_rotary = rotate(k_rotary.unsqueeze(2), *rotation).squeeze(2)
+        if cache is not None:
+            latent, k_rotary = cache.append(latent, k_rotary)
+            if time == 1:
+                return self._decode(q_content, q_rotary, latent, k_rotary, mask), None
+
+        keys, values = self.kv_b_proj(latent).unflatten(-1, (self.heads, -1)).split([self.nope, self.value], dim=-1)
+        query = torch.cat((q_content, q_rotary), dim=-1)
+        key = torch.cat((keys, k_rotary.unsqueeze(2).expand(-1, -1, self.heads, -1)), dim=-1)
+        out, maxima = attend(
+            query.transpose(1, 2), key.transpose(1, 2), values.transpose(1, 2), mask, self.scale, want_maxima
+        )
+        return self.o_proj(out.transpose(1, 2).flatten(2)), maxima
+
+    def _query(self, x: Tensor) -> Tensor:
+        if hasattr(self, "q_proj"):
+            return self.q_proj(x)
+        return self.q_b_proj(self.q_a_layernorm(self.q_a_proj(x)))
+
+    def _decode(self, q_content: Tensor, q_rotary: Tensor, latent: Tensor, k_rotary: Tensor, mask: AttentionMask):
+        """Attention in latent space: the up-projections move to the query's side, so no key or value is expanded.
+
+        latent: (batch, keys, rank); k_rotary: (batch, keys, rope).
+        """
+        up = self.kv_b_proj.weight.to(latent.dtype).view(self.heads, self.nope + self.value, self.rank)
+        to_key, to_value = up.split([self.nope, self.value], dim=1)
+        absorbed = torch.einsum("bthd,hdr->bhtr", q_content, to_key)
+        logits = torch.einsum("bhtr,bsr->bhts", absorbed, latent) + torch.einsum("bthd,bsd->bhts", q_rotary, k_rotary)
+        logits = logits.float() * self.scale
+        if mask.allowed is not None:
+            logits = logits.masked_fill(~mask.allowed, -torch.inf)
+        mixed = torch.einsum("bhts,bsr->bhtr", logits.softmax(dim=-1).to(latent.dtype), latent)
+        return self.o_proj(torch.einsum("bhtr,hdr->bthd", mixed, to_value).flatten(2))
+
+
+def attend(query: Tensor, key: Tensor, value: Tensor, mask: AttentionMask, scale: float, want_maxima: bool):
+    """Softmax attention by the cheapest exact way here; all of shape (batch, heads, time, dim).
+
+    Returns the mixed values and, if wanted, each head's largest logit after scaling, (heads,) in fp32 and detached.
+    """
+    if mask.block is not None:
+        return flex(query, key, value, mask, scale, want_maxima)
+    if want_maxima and query.device.type == "cpu" and query.shape[-2] <= EAGER_LENGTH:
+        return _eager(query, key, value, mask, scale)
+    out = F.scaled_dot_product_attention(
+        query, key, value, attn_mask=mask.allowed, is_causal=mask.allowed is None, scale=scale
+    )
+    return out, logit_maxima(query, key, mask, scale) if want_maxima else None
+
+
+def _eager(query: Tensor, key: Tensor, value: Tensor, mask: AttentionMask, scale: float) -> tuple[Tensor, Tensor]:
+    time = query.shape[-2]
+    allowed = mask.allowed
+    if allowed is None:
+        allowed = torch.ones(time, time, dtype=torch.bool, device=query.device).tril()
+    logits = (query * scale @ key.mT).float().masked_fill(~allowed, -torch.inf)
+    maxima = logits.detach().amax(dim=(0, 2, 3))
+    return logits.softmax(dim=-1).to(value.dtype) @ value, maxima
+
+
+@torch.no_grad()
+def logit_maxima(query: Tensor, key: Tensor, mask: AttentionMask, scale: float, chunk: int = CHUNK) -> Tensor:
+    """Each head's largest logit beside a fused kernel that does not tell it: one more q.k product, in row chunks.
+
+    Only keys up to a chunk's end are visited, so this is half of one of attention's seven products, without gradient.
+    """
+    time = query.shape[-2]
+    best = query.new_full((query.shape[1],), -torch.inf, dtype=torch.float32)
+    for start in range(0, time, chunk):
+        end = min(start + chunk, time)
+        logits = query[:, :, start:end] @ key[:, :, :end].mT
+        if mask.allowed is None:
+            allowed = torch.ones(end - start, end, dtype=torch.bool, device=query.device).tril(start)
+        else:
+            allowed = mask.allowed[:, :, start:end, :end]
+        best = torch.maximum(best, logits.masked_fill(~allowed, -torch.inf).float().amax(dim=(0, 2, 3)))
+    return best * scale

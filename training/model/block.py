@@ -1,0 +1,54 @@
+"""One layer: attention and feed-forward, each behind its norm and added to the stream."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+from training.model.attention import LatentAttention
+from training.model.cache import LayerCache
+from training.model.config import ModelConfig
+from training.model.mask import AttentionMask
+from training.model.mlp import SwiGLU
+from training.model.moe import Load, MixtureOfExperts
+from training.model.norm import RMSNorm
+
+
+class LayerStats(NamedTuple):
+    """Returned, not stored: a checkpointed layer runs twice, and must not be counted twice."""
+
+    max_logits: Tensor | None
+    load: Load | None
+
+
+class Block(nn.Module):
+    def __init__(self, config: ModelConfig, index: int) -> None:
+        super().__init__()
+        self.input_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+        self.self_attn = LatentAttention(config)
+        self.post_attention_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+        self.is_moe = index >= config.first_k_dense_replace
+        self.mlp: nn.Module = (
+            MixtureOfExperts(config) if self.is_moe else SwiGLU(config.hidden_size, config.intermediate_size)
+        )
+
+    def forward(
+        self,
+        x: Tensor,
+        rotation: tuple[Tensor, Tensor],
+        mask: AttentionMask,
+        real: Tensor | None = None,
+        cache: LayerCache | None = None,
+        want_maxima: bool = False,
+    ) -> tuple[Tensor, LayerStats]:
+        """x: (batch, time, hidden)."""
+        mixed, max_logits = self.self_attn(
+            self.input_layernorm(x), rotation, mask, cache=cache, want_maxima=want_maxima
+        )
+        x = x + mixed
+        inner = self.post_attention_layernorm(x)
+        if not self.is_moe:
+            return x + self.mlp(inner), LayerStats(max_logits, None)
+        out, load = self.mlp(inner, real)
+        return x + out, LayerStats(max_logits, load)
