@@ -10,6 +10,21 @@ class RowError(Exception):
 class CallRefused(RowError):
     """The endpoint will never answer this request (HTTP 400, 413, 422), so repeating it would only cost money."""
 
+    def __init__(self, status: int, body: bytes) -> None:
+        self.status = status
+        self.body = body
+        said = " ".join(body[:300].decode("utf-8", "replace").split())
+        super().__init__(f"the endpoint refused the request with HTTP {status}: {said or 'no explanation'}")
+
+
+class CallFailed(RowError):
+    """The endpoint answers others but not this call, however often it is asked."""
+
+    def __init__(self, message: str, billed: int = 0) -> None:
+        super().__init__(message)
+        self.billed = billed
+        """Tokens billed for unusable answers on the way."""
+
 
 class AnswerInvalid(RowError):
     """A structured answer did not meet its schema after every re-ask."""

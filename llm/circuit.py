@@ -1,0 +1,100 @@
+"""Waiting for an endpoint that has gone away, and knowing when to give up."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+
+from llm.errors import EndpointDown
+
+FAILURES = 5
+"""Failures in a row, with no success between them, after which the endpoint counts as down."""
+PROBE_MAX = 5.0
+"""Longest pause between two probes, in seconds."""
+
+
+class Circuit:
+    """Lets calls through while the endpoint answers; when it does not, one prober at a time and the rest wait.
+
+    A server that answers 429 lives; one that answers nothing else for longer than the patience is as good as gone.
+    """
+
+    def __init__(self, endpoint: str, patience: float) -> None:
+        self.endpoint = endpoint
+        self.patience = patience
+        self._failures = 0
+        self._silent_since: float | None = None
+        self._next_probe = 0.0
+        self._pause = 0.25
+        self._changed = asyncio.Event()
+        self._prober = False
+        self._refusing_since: float | None = None
+        self.last_error = ""
+
+    @property
+    def open(self) -> bool:
+        """True while the endpoint counts as down."""
+        return self._failures >= FAILURES
+
+    async def passage(self) -> None:
+        """Return when a call may be tried.
+
+        Raises:
+            EndpointDown: the endpoint has been silent for longer than the patience.
+        """
+        if self._refusing_since is not None:
+            refusing = time.monotonic() - self._refusing_since
+            if refusing > self.patience:
+                raise EndpointDown(
+                    f"{self.endpoint} has answered nothing but {self.last_error} for {refusing:.0f} s; repeat the "
+                    "command when it accepts requests again: no answer received so far is lost"
+                )
+        while self.open:
+            now = time.monotonic()
+            if self._silent_since is not None and now - self._silent_since > self.patience:
+                raise EndpointDown(
+                    f"{self.endpoint} has not answered for {now - self._silent_since:.0f} s ({self.last_error}); "
+                    "repeat the command when it is back: no answer received so far is lost"
+                )
+            if not self._prober and now >= self._next_probe:
+                self._prober = True
+                return
+            wait = 0.5 if self._prober else max(0.01, self._next_probe - now)
+            try:
+                await asyncio.wait_for(self._changed.wait(), wait)
+            except asyncio.TimeoutError:
+                continue
+
+    def congested(self, error: str) -> None:
+        """The server lives but sends us away."""
+        self.alive()
+        self.last_error = error
+        if self._refusing_since is None:
+            self._refusing_since = time.monotonic()
+
+    def succeeded(self) -> None:
+        """The server gave an answer."""
+        self._refusing_since = None
+        self.alive()
+
+    def alive(self) -> None:
+        if self._failures:
+            self._failures = 0
+            self._silent_since = None
+            self._prober = False
+            self._pause = 0.25
+            self._changed.set()
+            self._changed = asyncio.Event()
+
+    def failed(self, error: str) -> None:
+        """A call met no server, a hang or a 5xx."""
+        self._failures += 1
+        self.last_error = error
+        now = time.monotonic()
+        if self._silent_since is None:
+            self._silent_since = now
+        if self.open:
+            self._prober = False
+            self._pause = min(PROBE_MAX, self._pause * 2)
+            self._next_probe = now + self._pause * (0.5 + random.random() / 2)

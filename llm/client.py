@@ -1,0 +1,254 @@
+"""The one way to a model: cached, budgeted, limited, retried, counted."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import openai
+import orjson
+
+from llm.cache import Cache, Entry
+from llm.call import Answer, Call, MalformedAnswer, Message
+from llm.circuit import Circuit
+from llm.errors import CallFailed, CallRefused, EndpointRejects
+from llm.limiter import AdaptiveLimiter
+from llm.models import Models, Role
+from llm.stats import RoleStats
+from llm.transport import LeanOpenAI
+
+REFUSALS = frozenset({400, 413, 422})
+"""The request itself is at fault: it will be refused again."""
+REJECTIONS = frozenset({401, 403, 404, 405})
+"""We are at fault (key, model, address): every request will be refused."""
+CONGESTION = frozenset({429, 503})
+
+
+@dataclass
+class Endpoint:
+    """A server and what we know of its state; roles that speak to the same server share one."""
+
+    client: LeanOpenAI
+    limiter: AdaptiveLimiter
+    circuit: Circuit
+    name: str
+
+
+@dataclass
+class Player:
+    """A role, resolved: where its model answers and under which name."""
+
+    endpoint: Endpoint
+    model: str
+    role: Role
+    stats: RoleStats = field(default_factory=RoleStats)
+    length_key: str = "max_tokens"
+    """Wire name of the answer-length limit (`max_completion_tokens` at api.openai.com)."""
+
+
+class Client:
+    """Makes calls for one process, on one event loop. `ask` is what rollouts are given."""
+
+    def __init__(self, models: Models, players: dict[str, Player], cache: Cache) -> None:
+        self.models = models
+        self.players = players
+        self.cache = cache
+        self._asking: dict[str, asyncio.Future[Answer]] = {}
+
+    @property
+    def in_flight(self) -> int:
+        return sum(e.limiter.in_flight for e in {id(p.endpoint): p.endpoint for p in self.players.values()}.values())
+
+    def call(
+        self,
+        messages: list[Message],
+        *,
+        to: str = "writer",
+        schema: dict[str, Any] | None = None,
+        tools: list[dict[str, Any]] | None = None,
+        attempt: int = 0,
+        **params: Any,
+    ) -> Call:
+        """The call that `ask` would make with the same arguments."""
+        player = self.players[to]
+        merged = {**params, **player.role.params}
+        if player.length_key != "max_tokens" and "max_tokens" in merged:
+            merged[player.length_key] = merged.pop("max_tokens")
+        merged = {name: value for name, value in merged.items() if value is not None}
+        return Call(player.model, tuple(messages), merged, schema, tuple(tools) if tools else None, attempt)
+
+    async def ask(self, messages: list[Message], *, to: str = "writer", **kwargs: Any) -> Answer:
+        """One model call, paid for once. See `llm.call.Ask`.
+
+        Raises:
+            CallRefused: the endpoint will never answer this request, now or in an earlier run.
+            CallFailed: it answered others but not this one, after `Models.tries` requests.
+            RunStopped: budget spent, endpoint down or rejecting us, cache broken.
+        """
+        player = self.players[to]
+        call = self.call(messages, to=to, **kwargs)
+        running = self._asking.get(call.address)
+        if running is None:
+            entry = await self.cache.get(call.address, refusals=not self.models.retry_refused)
+            if entry is not None:
+                answer = _read(entry, player)
+                if answer is not None:
+                    return answer
+            running = self._asking.get(call.address)
+        if running is not None:  # the same request from another row: wait for the one answer
+            answer = await asyncio.shield(running)
+            player.stats.cached += 1
+            return answer
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._asking[call.address] = future
+        try:
+            answer = await self._pay(call, player)
+            future.set_result(answer)
+            return answer
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):
+                future.cancel()
+            else:
+                future.set_exception(error)
+                future.exception()  # mark as seen: most calls have no second asker
+            raise
+        finally:
+            del self._asking[call.address]
+
+    async def _pay(self, call: Call, player: Player) -> Answer:
+        reservation = await self.cache.reserve(upper_bound(call))
+        billed = 0
+        try:
+            raw, answer, wasted = await self._request(call, player)
+            billed = wasted
+            player.stats.paid += 1
+            _count(player.stats, answer)
+            stored = await self.cache.put(
+                call.address, Entry(200, raw), reservation=reservation, tokens=answer.usage.total + wasted
+            )
+            reservation = None
+            # Another process may have paid for the same call first; everyone then uses its answer.
+            return answer if stored.body == raw else Answer.parse(stored.body, from_cache=True)
+        except CallRefused as error:
+            player.stats.refused += 1
+            await self.cache.put(call.address, Entry(error.status, error.body), reservation=reservation, tokens=billed)
+            reservation = None
+            raise
+        except CallFailed as error:
+            billed = error.billed
+            raise
+        finally:
+            if reservation is not None:
+                await self.cache.release(reservation, tokens=billed)
+
+    async def _request(self, call: Call, player: Player) -> tuple[bytes, Answer, int]:
+        """Requests until one is answered well: (body, answer, tokens billed for malformed answers on the way)."""
+        endpoint, wasted, failures = player.endpoint, 0, 0
+        while True:
+            await endpoint.circuit.passage()
+            epoch = await endpoint.limiter.acquire()
+            congested, retry_after = False, 0.0
+            try:
+                raw = await endpoint.client.complete(call.body)
+                endpoint.circuit.succeeded()
+                return raw, Answer.parse(raw), wasted
+            except MalformedAnswer as error:
+                wasted += _billed(raw)
+                problem = f"malformed answer: {error}"
+                failures += 1
+            except openai.APIStatusError as error:
+                status = error.status_code
+                if status in REFUSALS:
+                    endpoint.circuit.succeeded()
+                    raise CallRefused(status, error.response.content) from None
+                if status in REJECTIONS or (status == 429 and b"insufficient_quota" in error.response.content):
+                    raise EndpointRejects(
+                        f"{endpoint.name} rejects us with HTTP {status}: {_said(error.response.content)}; "
+                        "check the model name, the address, the key and what is left on the account"
+                    ) from None
+                problem = f"HTTP {status}"
+                retry_after = _retry_after(error)
+                if status in CONGESTION:
+                    congested = True
+                    player.stats.congested += 1
+                    endpoint.circuit.congested(problem)
+                else:
+                    failures += not endpoint.circuit.open
+                    endpoint.circuit.failed(problem)
+            except (openai.APITimeoutError, openai.APIConnectionError) as error:
+                hung = isinstance(error, openai.APITimeoutError)
+                problem = f"no answer in {self.models.timeout:g} s" if hung else f"no connection: {error.__cause__}"
+                failures += not endpoint.circuit.open
+                endpoint.circuit.failed(problem)
+            finally:
+                endpoint.limiter.release(epoch, congested=congested, retry_after=retry_after)
+            if failures >= self.models.tries:
+                raise CallFailed(f"given up after {failures} failed requests, the last: {problem}", billed=wasted)
+            player.stats.retries += 1
+            await asyncio.sleep(_backoff(failures, retry_after))
+
+
+def upper_bound(call: Call) -> int:
+    """Tokens that a call may be billed for at most: half its bytes (no common tokenizer does worse on real text) and
+    the answer's limit."""
+    limit = call.params.get("max_tokens") or call.params.get("max_completion_tokens") or 4096
+    return len(call.body) // 2 + 64 + int(limit)
+
+
+def _read(entry: Entry, player: Player) -> Answer | None:
+    """An answer from the cache; None when it must be asked again."""
+    if entry.status != 200:
+        player.stats.refused += 1
+        raise CallRefused(entry.status, entry.body)
+    try:
+        answer = Answer.parse(entry.body, from_cache=True)
+    except MalformedAnswer:
+        return None
+    player.stats.cached += 1
+    return answer
+
+
+def _count(stats: RoleStats, answer: Answer) -> None:
+    stats.prompt_tokens += answer.usage.prompt
+    stats.completion_tokens += answer.usage.completion
+    stats.cached_tokens += answer.usage.cached
+
+
+def _billed(raw: bytes) -> int:
+    """Tokens that a malformed answer says it cost."""
+    try:
+        return int(orjson.loads(raw)["usage"]["total_tokens"])
+    except (ValueError, KeyError, TypeError):
+        return 0
+
+
+def _said(body: bytes) -> str:
+    return " ".join(body[:300].decode("utf-8", "replace").split()) or "no explanation"
+
+
+def _retry_after(error: openai.APIStatusError) -> float:
+    """Seconds that the endpoint asks us to wait: `Retry-After` as seconds or a date, or `retry-after-ms`."""
+    headers = error.response.headers
+    try:
+        if "retry-after-ms" in headers:
+            return float(headers["retry-after-ms"]) / 1000
+        value = headers.get("retry-after", "")
+        if not value:
+            return 0.0
+        try:
+            return max(0.0, float(value))
+        except ValueError:
+            from email.utils import parsedate_to_datetime
+
+            return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, TypeError):
+        return 0.0
+
+
+def _backoff(failures: int, retry_after: float) -> float:
+    """Jittered exponential pause, never shorter than what the endpoint asked for (up to five minutes)."""
+    pause = min(20.0, 0.25 * 2.0 ** min(failures, 10))
+    return min(retry_after, 300.0) + pause * (0.5 + random.random() / 2)

@@ -1,0 +1,34 @@
+"""What the calls of one process came to, per role."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+
+
+@dataclass
+class RoleStats:
+    """Counters of one role; all only ever grow."""
+
+    paid: int = 0
+    """Answers received from the endpoint."""
+    cached: int = 0
+    """Answers taken from the cache."""
+    retries: int = 0
+    """Requests repeated after an error, a timeout or a malformed body."""
+    congested: int = 0
+    """Answers 429 and 503 among what was retried."""
+    refused: int = 0
+    """Calls that the endpoint will never answer."""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    """Prompt tokens that the endpoint had in its prefix cache (part of `prompt_tokens`)."""
+
+    def minus(self, earlier: RoleStats) -> RoleStats:
+        return RoleStats(*(getattr(self, f.name) - getattr(earlier, f.name) for f in fields(self)))
+
+    def plus(self, other: RoleStats) -> RoleStats:
+        return RoleStats(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def as_dict(self) -> dict[str, int]:
+        return asdict(self)

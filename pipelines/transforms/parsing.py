@@ -1,0 +1,94 @@
+"""From the values of an input row to a `Document`."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from judges.language import detect
+from pipelines.transforms.sources import RowUnreadable
+from schemas.documents import Document
+
+
+@dataclass(frozen=True)
+class DocumentParser:
+    """Reads a document from the columns named; only `text` must exist."""
+
+    text: str = "text"
+    id: str = "id"
+    title: str = "title"
+    language: str = "language"
+    license: str = "license"
+
+    row_type: ClassVar[type] = Document
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.text, self.id, self.title, self.language, self.license)
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Columns without which no row can be read: the text, and any that the user named himself."""
+        return tuple(
+            getattr(self, name)
+            for name in ("text", "id", "title", "language", "license")
+            if name == "text" or getattr(self, name) != name
+        )
+
+    def __call__(self, values: dict[str, Any], file: str, row: int) -> Document:
+        id = given_id(values.get(self.id), file, row)
+        text = clean(values.get(self.text), self.text, id)
+        language = plain(values.get(self.language))
+        return Document(
+            id=id,
+            title=plain(values.get(self.title)),
+            text=text,
+            language=language or detect(text[:4000]),
+            license=plain(values.get(self.license)),
+            source_file=file,
+            source_row=row,
+        )
+
+
+def given_id(value: Any, file: str, row: int) -> str:
+    """The row's own id, or a hash of where it stands."""
+    if value is None or isinstance(value, (dict, list)) or str(value).strip() == "":
+        return hashlib.blake2b(f"{file}\x1f{row}".encode(), digest_size=8).hexdigest()
+    return str(value)
+
+
+def plain(value: Any) -> str:
+    """A short text on one line; empty when there is none."""
+    if not isinstance(value, (str, int, float)):
+        return ""
+    text = str(value)
+    return text if text.isprintable() and text.isascii() else " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def clean(value: Any, column: str, id: str) -> str:
+    """A text as the pipelines take it: Unicode NFC, newlines as \\n, not blank.
+
+    Raises:
+        RowUnreadable: no such column in the row, not a string, empty, or not encodable.
+    """
+    if value is None:
+        raise RowUnreadable("no_text", f"the row has no column {column!r}", id=id)
+    if isinstance(value, bytes):
+        try:
+            value = value.decode("utf-8")
+        except UnicodeDecodeError as bad:
+            raise RowUnreadable("invalid_utf8", f"byte {bad.start} of {column!r} is not UTF-8", id=id) from None
+    if not isinstance(value, str):
+        raise RowUnreadable("not_text", f"column {column!r} holds {type(value).__name__}, not text", id=id)
+    if not value.isascii():
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise RowUnreadable("invalid_utf8", f"column {column!r} holds a lone surrogate", id=id) from None
+        value = unicodedata.normalize("NFC", value)
+    value = value.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    if not value.strip():
+        raise RowUnreadable("empty_text", f"column {column!r} is empty", id=id)
+    return value.strip("\n")

@@ -1,0 +1,161 @@
+"""`Rollout`, the only PTransform that calls models."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import apache_beam as beam
+from apache_beam.metrics import Metrics
+from apache_beam.utils.windowed_value import WindowedValue
+
+from llm import runtime as runtimes
+from llm.call import Ask
+from llm.errors import RunStopped
+from llm.models import Models
+from schemas.documents import FailedRow
+
+In = TypeVar("In", contravariant=True)
+
+DATA, REJECTED, FAILED = "data", "rejected", "failed"
+NAMESPACE = "tokenmill"
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """What a step returns for a row that goes to `data/`."""
+
+    row: Any
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """What a step returns for a row that a judge refused, with the evidence in the row."""
+
+    row: Any
+    reason: str
+
+
+class Step(Protocol, Generic[In]):
+    """One rollout: a picklable dataclass whose fields are its configuration."""
+
+    row_type: type
+    """Row type of `data`."""
+    rejected_type: type
+    """Row type of `rejected`."""
+
+    async def __call__(self, row: In, ask: Ask) -> Accepted | Rejected: ...
+
+    def failed(self, row: In, error: str, message: str) -> FailedRow:
+        """The row of `failed/` for an input that could not be processed."""
+        ...
+
+
+class Rollout(beam.PTransform):
+    """Runs a step on every element, many at once, and sorts what comes of them into `data`, `rejected`, `failed`.
+
+    Inside a worker an event loop runs on a thread. `process` starts an element and yields whatever has finished in the
+    meantime, `finish_bundle` drains: the window of running rollouts rolls on without a batch barrier, so one slow
+    document idles nobody. An error in one element is a row of `failed`; only `RunStopped` ends the run.
+    """
+
+    def __init__(self, step: Step, models: Models, *, window: int | None = None) -> None:
+        super().__init__()
+        self.step = step
+        self.models = models
+        # A few more rollouts than calls, so that a slot is never idle while an answer is being checked.
+        self.window = window or models.max_concurrency + max(2, models.max_concurrency // 8)
+
+    def expand(self, rows: beam.PCollection) -> beam.pvalue.DoOutputsTuple:
+        outputs = rows | beam.ParDo(_Roll(self.step, self.models, self.window)).with_outputs(
+            REJECTED, FAILED, main=DATA
+        )
+        outputs[DATA].element_type = self.step.row_type
+        outputs[REJECTED].element_type = self.step.rejected_type
+        outputs[FAILED].element_type = FailedRow
+        return outputs
+
+
+class _Roll(beam.DoFn):
+    def __init__(self, step: Step, models: Models, window: int) -> None:
+        self.step = step
+        self.models = models
+        self.size = window
+
+    def setup(self) -> None:
+        self._runtime = runtimes.obtain(self.models)
+        self._counters: dict[str, Any] = {}
+
+    def teardown(self) -> None:
+        runtime = getattr(self, "_runtime", None)
+        if runtime is not None:
+            del self._runtime
+            runtimes.release(runtime)
+
+    def start_bundle(self) -> None:
+        self._running = 0
+        self._finished: queue.SimpleQueue = queue.SimpleQueue()
+
+    def process(self, row: Any, window=beam.DoFn.WindowParam, timestamp=beam.DoFn.TimestampParam) -> Iterator[Any]:
+        while self._running >= self.size:
+            yield self._next()
+        self._running += 1
+        self._runtime.submit(self._roll(row, timestamp, window, self._finished))
+        while not self._finished.empty():
+            yield self._next()
+
+    def finish_bundle(self) -> Iterator[Any]:
+        while self._running:
+            yield self._next()
+        self._count()
+
+    async def _roll(self, row: Any, timestamp: Any, window: Any, finished: queue.SimpleQueue) -> None:
+        try:
+            outcome = await self.step(row, self._runtime.client.ask)
+        except RunStopped as error:
+            finished.put((error, timestamp, window))
+            return
+        except Exception as error:
+            outcome = self.step.failed(row, type(error).__name__, " ".join(str(error).split())[:2000])
+        finished.put((outcome, timestamp, window))
+
+    def _next(self) -> Any:
+        """The next finished element, under its own time and window, which need not be those of the present call."""
+        outcome, timestamp, window = self._finished.get()
+        self._running -= 1
+        if isinstance(outcome, RunStopped):
+            self._drain()
+            raise outcome
+        if isinstance(outcome, Accepted):
+            kind, reason, row = DATA, "", outcome.row
+        elif isinstance(outcome, Rejected):
+            kind, reason, row = REJECTED, outcome.reason, outcome.row
+        else:
+            kind, reason, row = FAILED, outcome.error, outcome
+        self._runtime.tally(kind)
+        self._counter(kind).inc()
+        if reason:
+            self._counter(f"{kind}: {reason}").inc()
+        value = WindowedValue(row, timestamp, (window,))
+        return value if kind == DATA else beam.pvalue.TaggedOutput(kind, value)
+
+    def _drain(self) -> None:
+        """Let calls that are in flight arrive, since they are paid for; the cache keeps them for the next run."""
+        while self._running:
+            self._finished.get()
+            self._running -= 1
+
+    def _count(self) -> None:
+        """Turn what the client counted since the last time into Beam metrics."""
+        for role, stats in self._runtime.unreported().items():
+            for name, value in stats.as_dict().items():
+                if value:
+                    self._counter(f"{role}/{name}").inc(value)
+
+    def _counter(self, name: str) -> Any:
+        counter = self._counters.get(name)
+        if counter is None:
+            counter = self._counters[name] = Metrics.counter(NAMESPACE, name)
+        return counter

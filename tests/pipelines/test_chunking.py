@@ -1,0 +1,88 @@
+import string
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.chunking import chunk, count_tokens, join
+
+SENTENCE = st.builds(
+    lambda words, end: " ".join(words).capitalize() + end,
+    st.lists(st.text(string.ascii_lowercase, min_size=1, max_size=9), min_size=2, max_size=30),
+    st.sampled_from([".", "?", "!"]),
+)
+PARAGRAPH = st.lists(SENTENCE, min_size=1, max_size=8).map(" ".join)
+DOCUMENT = st.lists(PARAGRAPH, min_size=1, max_size=8).map("\n\n".join)
+
+
+@settings(max_examples=80, deadline=None)
+@given(DOCUMENT, st.integers(8, 120))
+def test_chunks_concatenate_to_the_document_and_end_with_sentences(text, target):
+    chunks = chunk(text, target)
+    assert "".join(c.text for c in chunks) == text
+    assert all(c.body for c in chunks)
+    assert all(c.body[-1] in ".?!" for c in chunks)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=2000), st.integers(1, 50))
+def test_any_text_at_all_is_cut_without_loss(text, target):
+    assert "".join(c.text for c in chunk(text, target)) == text
+
+
+@settings(max_examples=60, deadline=None)
+@given(DOCUMENT)
+def test_chunks_keep_near_the_target(text):
+    chunks = chunk(text, 100)
+    longest = max(count_tokens(s) for s in text.replace("\n\n", " ").split(". "))
+    assert all(c.tokens <= max(125, longest + 20) * 1.5 for c in chunks)
+
+
+def test_a_two_line_note_is_one_chunk():
+    note = "Buy milk.\nCall Ada at 5."
+    (only,) = chunk(note)
+    assert only.body == note
+
+
+def test_a_sentence_longer_than_the_target_stays_whole():
+    long = "It was " + "very " * 900 + "late."
+    chunks = chunk(f"A first sentence stands here. {long} And a last one follows it here.", 50)
+    assert [c.body for c in chunks if long in c.text]
+
+
+def test_a_heading_stays_with_its_text():
+    part = "The river rises in the hills and flows north for a long way. " * 6
+    text = f"# Course\n\n{part}\n\n# Fauna\n\n{part}\n\nHistory of use\n\n{part}"
+    chunks = chunk(text, 80)
+    assert len(chunks) > 2
+    for c in chunks:
+        assert not c.body.endswith(("# Course", "# Fauna", "History of use"))
+
+
+def test_abbreviations_and_initials_do_not_end_sentences():
+    text = "Dr. J. R. Smith paid approx. 3 U.S. dollars on Jan. 5 at St. Ives. " * 12
+    assert all(c.body.endswith("St. Ives.") for c in chunk(text, 40))
+
+
+def test_code_blocks_are_not_cut():
+    code = "```python\n" + "x = 1. \ny = 2. \n" * 30 + "```\n"
+    chunks = chunk("Some words come first. " * 20 + "\n\n" + code + "\nSome words follow. " * 20, 60)
+    assert sum(code.strip() in c.text for c in chunks) == 1
+
+
+def test_other_scripts_are_cut_at_their_own_full_stops():
+    chunks = chunk("これは長い文章の一文です。" * 60, 100, "ja")
+    assert len(chunks) > 3
+    assert all(c.body.endswith("。") for c in chunks)
+
+
+def test_the_target_is_checked():
+    with pytest.raises(ValueError, match="at least one"):
+        chunk("text", 0)
+
+
+def test_join_follows_the_source_and_the_form():
+    assert join("", "A.", new_paragraph=True) == "A."
+    assert join("A.", "B.", new_paragraph=False) == "A. B."
+    assert join("A.", "B.", new_paragraph=True) == "A.\n\nB."
+    assert join("Q: a?\nA: b.", "C.", new_paragraph=False) == "Q: a?\nA: b.\n\nC."
