@@ -24,7 +24,7 @@ from llm.errors import BudgetSpent, CacheBroken
 HEARTBEAT = 15.0
 """Seconds between the signs of life of an owner that holds reservations."""
 
-OWNER_TTL = 90.0
+OWNER_TTL = 60.0
 """Seconds without a sign of life after which an owner's reservations no longer count."""
 
 
@@ -177,10 +177,13 @@ class BatchedCache(ABC):
     # Batching
 
     def _begin(self) -> asyncio.Future:
-        if self._pid != os.getpid():  # a fork: the parent's reservations, writes and connection are not ours
-            self._reset()
+        self._check_process()
         self._kick()
         return asyncio.get_running_loop().create_future()
+
+    def _check_process(self) -> None:
+        if self._pid != os.getpid():  # a fork: the parent's reservations, writes and connection are not ours
+            self._reset()
 
     def _settle(self, reservation: str | None, tokens: int) -> None:
         if tokens < 0:

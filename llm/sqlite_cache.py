@@ -132,8 +132,7 @@ class SqliteCache(BatchedCache):
         return db.execute("PRAGMA application_id").fetchone()[0], db.execute("PRAGMA user_version").fetchone()[0]
 
     def _connected(self) -> sqlite3.Connection:
-        if self._pid != os.getpid():
-            self._reset()
+        self._check_process()
         if self._db is None:
             self._db = self._connect()
         return self._db
