@@ -1,0 +1,66 @@
+"""Every check that needs no model: does the answer have the form of a rewrite at all?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from judges.commentary import Commentary
+from judges.copying import Copying
+from judges.injection import Injection
+from judges.language import UNDETERMINED, Language
+from judges.length import Length
+from judges.truncation import Truncation
+from schemas.verdicts import Verdict
+
+
+@dataclass(frozen=True)
+class Form:
+    """The six checks of form with their thresholds. Deterministic, linear in the texts, about 0.1 ms for 60 words."""
+
+    commentary: Commentary = field(default_factory=Commentary)
+    truncation: Truncation = field(default_factory=Truncation)
+    length: Length = field(default_factory=Length)
+    language: Language = field(default_factory=Language)
+    copying: Copying = field(default_factory=Copying)
+    injection: Injection = field(default_factory=Injection)
+
+    def __call__(
+        self,
+        source: str,
+        rewrite: str,
+        *,
+        finish_reason: str = "stop",
+        language: str = UNDETERMINED,
+        prompt_text: str = "",
+    ) -> list[Verdict]:
+        """One verdict per check, in the order in which a reader would want to hear of them.
+
+        Args:
+            finish_reason: as the endpoint gave it; `length` means cut off.
+            language: ISO 639-1 code of the source; `und` has it detected.
+            prompt_text: our own wording around the document (the system part), to see it leak.
+        """
+        return [
+            self.injection(source, rewrite, prompt_text),
+            self.commentary(source, rewrite),
+            self.language(source, rewrite, language),
+            self.truncation(source, rewrite, finish_reason),
+            self.length(source, rewrite),
+            self.copying(source, rewrite),
+        ]
+
+
+_DEFAULT = Form()
+
+
+def check_form(
+    source: str,
+    rewrite: str,
+    *,
+    finish_reason: str = "stop",
+    language: str = UNDETERMINED,
+    prompt_text: str = "",
+    form: Form = _DEFAULT,
+) -> list[Verdict]:
+    """`Form()` with its default thresholds, or `form`, applied to one pair."""
+    return form(source, rewrite, finish_reason=finish_reason, language=language, prompt_text=prompt_text)

@@ -1,0 +1,52 @@
+"""Words and word n-grams as the form checks compare them; computed once for the several checks of a pair."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+# Scripts written without spaces: every character counts as a word, or one sentence would be a single word.
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
+_ASCII_GAPS = {code: " " for code in range(128) if not chr(code).isalnum()}
+_CACHED_CHARACTERS = 50_000  # longer texts are not kept alive by the caches
+
+N = 8
+"""Length of the n-grams by which copying, leaking and looping are recognised."""
+
+
+def split(text: str) -> list[str]:
+    """Words in their spelling, punctuation dropped; one character of an unspaced script is one word."""
+    return text.translate(_ASCII_GAPS).split() if text.isascii() else _WORD.findall(text)
+
+
+def words(text: str) -> list[str]:
+    """Lower-case words, as many and in the same places as `split` gives. Shared: do not modify."""
+    return _words(text) if len(text) > _CACHED_CHARACTERS else _cached_words(text)
+
+
+def ngrams(text: str) -> frozenset[tuple[str, ...]]:
+    """The distinct word n-grams of length `N`."""
+    return _ngrams(text) if len(text) > _CACHED_CHARACTERS else _cached_ngrams(text)
+
+
+def unspaced(text: str) -> bool:
+    """Whether most words are single characters of a script without spaces."""
+    return not text.isascii() and sum(map(len, words(text))) < 2 * len(words(text))
+
+
+def _words(text: str) -> list[str]:
+    return text.lower().translate(_ASCII_GAPS).split() if text.isascii() else list(map(str.lower, _WORD.findall(text)))
+
+
+def _ngrams(text: str) -> frozenset[tuple[str, ...]]:
+    return frozenset(sequence(words(text)))
+
+
+def sequence(tokens: list[str]):
+    """All n-grams of a word list, in order."""
+    return zip(*(tokens[i:] for i in range(N)), strict=False)
+
+
+_cached_words = lru_cache(maxsize=32)(_words)
+_cached_ngrams = lru_cache(maxsize=32)(_ngrams)
