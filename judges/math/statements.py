@@ -1,0 +1,222 @@
+"""Find every chain of stated relations in a text: `a = b = c`, `x < 3`, `10/3 ≈ 3.33`, over line breaks of aligned LaTeX."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from judges.math.expressions import Node, Quantity, literal
+from judges.math.notation import Token, tokenize
+from judges.math.numerals import comma_decimal
+from judges.math.parser import NotAnExpression, Parser
+
+_STARTERS = frozenset(("num", "sym", "open", "money", "frac", "func", "vulgar", "bar"))
+_BROKEN = frozenset(("bad", "func", "frac", "bar"))
+_ANNOTATION = re.compile(r"<<([^<>\n]{1,300})>>")
+_ORDINARY_MINUS = frozenset(("word", "line", "stop", "comma", "colon"))
+# After these words a lone expression is only part of what is meant: "twice 5 = 10", "the sum of 5 and 6 = 11".
+_LEADING = frozenset(
+    [
+        "of",
+        "by",
+        "and",
+        "twice",
+        "double",
+        "triple",
+        "half",
+        "than",
+        "times",
+        "plus",
+        "minus",
+        "another",
+        "sum",
+        "difference",
+        "product",
+        "quotient",
+        "thrice",
+        "to",
+        "from",
+        "or",
+        "day",
+        "week",
+        "month",
+        "year",
+        "step",
+        "box",
+        "case",
+        "part",
+        "round",
+        "number",
+        "question",
+        "person",
+        "item",
+        "group",
+        "squared",
+        "over",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One side of a relation."""
+
+    node: Node
+    start: int
+    end: int
+    whole: bool
+    """False when the text has more than was read ("5 - the rest"), so nothing may be concluded from its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """`members[i] relations[i] members[i + 1]`; positions are in the text searched."""
+
+    members: tuple[Member, ...]
+    relations: tuple[str, ...]
+    listed: bool = False
+    """More values follow the last ("x = 3 or 5")."""
+
+
+def find_chains(text: str, language: str = "en") -> list[Chain]:
+    """Every chain of two or more readable members, in order of place; calculator annotations `<<48/2=24>>` among them.
+
+    Raises:
+        ValueError: the text is longer than `notation.MAX_TEXT`.
+    """
+    chains: list[Chain] = []
+    if "<<" in text:
+        for match in _ANNOTATION.finditer(text):
+            chains += _scan(tokenize(match[1], "en", math=True), False, match.start(1))
+        text = _ANNOTATION.sub(lambda m: " " * len(m[0]), text)
+    chains += _scan(tokenize(text, language), comma_decimal(language), 0)
+    return sorted(chains, key=lambda chain: chain.members[0].start)
+
+
+def _scan(tokens: list[Token], comma: bool, offset: int) -> list[Chain]:
+    parser = Parser(tokens, comma)
+    chains: list[Chain] = []
+    i, n = 0, len(tokens)
+    while i < n:
+        token = tokens[i]
+        if token.kind == "bad":
+            i = _after_unreadable(tokens, i)
+            continue
+        if token.kind == "rel":
+            # Words stand on the left ("Total = 3 * 4 = 12"), or nothing that can be read.
+            i = _chain(parser, None, i, offset, chains)
+            continue
+        if token.kind not in _STARTERS and not (token.kind == "op" and token.text in "+-"):
+            if token.kind != "word" or not token.math or len(token.text) > 3:
+                i += 1
+                continue
+        if token.kind == "op" and i and tokens[i - 1].kind not in _ORDINARY_MINUS | {"op", "rel", "open"}:
+            i += 1
+            continue
+        try:
+            node, j = parser.parse(i)
+        except (NotAnExpression, RecursionError):
+            i += 1
+            continue
+        if j < n and tokens[j].kind == "rel":
+            whole = not _cut_left(tokens, i, node)
+            member = Member(node, offset + token.start, offset + tokens[j - 1].end, whole)
+            i = _chain(parser, member, j, offset, chains)
+        else:
+            i = max(j, i + 1)
+    return chains
+
+
+def _chain(parser: Parser, first: Member | None, at: int, offset: int, chains: list[Chain]) -> int:
+    """Read relations and members from the relation at token `at`; return the first token not consumed."""
+    tokens, n = parser.tokens, len(parser.tokens)
+    members: list[Member] = [first] if first else []
+    relations: list[str] = []
+    while at < n and tokens[at].kind == "rel":
+        start = at + 1
+        if start < n and tokens[start].kind == "line":
+            start += 1
+        try:
+            node, end = parser.parse(start)
+        except (NotAnExpression, RecursionError):
+            at = start
+            break
+        whole = not _cut_right(tokens, end)
+        if members:
+            relations.append(tokens[at].text)
+        members.append(Member(node, offset + tokens[start].start, offset + tokens[end - 1].end, whole))
+        at = end
+        if not whole:
+            break
+        if at + 1 < n and tokens[at].kind == "line" and tokens[at + 1].kind == "rel":
+            at += 1
+    if relations:
+        chains.append(Chain(tuple(members), tuple(relations), _is_list(tokens, at)))
+    return at
+
+
+def _after_unreadable(tokens: list[Token], i: int) -> int:
+    """Skip the rest of a formula that holds something unreadable (a sum sign, an unknown macro): up to the clause's end."""
+    math = tokens[i].math
+    while i < len(tokens):
+        token = tokens[i]
+        if (
+            token.kind == "line"
+            or (not math and token.kind == "stop")
+            or (math and not token.math and token.kind != "close")
+        ):
+            return i
+        i += 1
+    return i
+
+
+def _cut_left(tokens: list[Token], i: int, node: Node) -> bool:
+    """Whether something before token `i` belongs to the expression that starts there but could not be read."""
+    if i == 0:
+        return False
+    before = tokens[i - 1]
+    if before.kind == "op":
+        return not (before.text in "-*" and (i == 1 or tokens[i - 2].kind in ("line", "stop")))
+    if before.kind in _BROKEN or (before.kind == "close" and before.glued and before.math):
+        return True
+    if before.kind in ("num", "vulgar") or (before.kind == "sym" and tokens[i].kind in ("num", "open")):
+        return True
+    if before.kind == "colon" and before.glued and tokens[i].glued and i > 1 and tokens[i - 2].kind == "num":
+        return True
+    if before.kind == "word":
+        if before.text in _LEADING:
+            return True
+        return literal(node) is not None and not isinstance(node, Quantity)
+    return False
+
+
+def _cut_right(tokens: list[Token], end: int) -> bool:
+    """Whether the text goes on in a way that changes the value of an expression that ended before token `end`."""
+    if end >= len(tokens):
+        return False
+    token = tokens[end]
+    if token.kind == "op":
+        following = tokens[end + 1] if end + 1 < len(tokens) else None
+        # "= 80*" or "= 80!" closes emphasis or a sentence; "= 80 - the tax" goes on.
+        return token.text != "!" and following is not None and following.kind not in ("line", "stop", "comma")
+    if token.kind in _BROKEN or (token.kind == "open" and token.glued) or token.kind in ("frac", "num", "sym"):
+        return True
+    if token.kind == "colon" and token.glued:
+        return end + 1 < len(tokens) and tokens[end + 1].kind == "num"
+    return token.kind == "word" and token.text in (
+        "remainder",
+        "rem",
+        "r",
+        "mod",
+        "dozen",
+        "pairs",
+        "of",
+        "times",
+        "plus",
+    )
+
+
+def _is_list(tokens: list[Token], at: int) -> bool:
+    if at + 1 >= len(tokens):
+        return False
+    return tokens[at].text in (",", "or", "and") and tokens[at + 1].kind in ("num", "vulgar", "open", "frac")
