@@ -1,4 +1,4 @@
-"""Figures and untrusted text as a person reads them: counts, shares, sizes, durations, and Markdown that cannot break out."""
+"""Figures and untrusted text as a person reads them: counts, shares, sizes, and Markdown that cannot break out."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def code(text: Any, limit: int = 200) -> str:
 
 
 def prose(text: Any, limit: int = 400) -> str:
-    """One line of Markdown prose, not at a line's start, in which nothing of `text` acts as markup or becomes a link."""
+    """One line of Markdown prose, not at a line's start, in which nothing of `text` is markup or a link."""
     escaped = re.sub(r"([\\`*_\[\]<>!|~&$])", r"\\\1", one_line(text, limit))
     return re.sub(r"(?i)(://|\bwww\.)", lambda m: m[1].replace("/", "\\/").replace(".", "\\."), escaped)
 

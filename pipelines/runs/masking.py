@@ -40,7 +40,7 @@ def masked_text(text: str) -> str:
 
 
 def masked(value: Any, name: str = "") -> Any:
-    """A copy of a JSON-like value with credentials replaced, judged by the name of a setting and the form of its value."""
+    """A copy of a JSON-like value without credentials, told by the name of a setting or the form of its value."""
     if isinstance(value, dict):
         return {k: masked(v, str(k)) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

@@ -232,9 +232,7 @@ class _Draw:
         by = [n for n in ("reason", "error") if n in names] or [n for n in ("style",) if n in names]
         columns = [batch.column(n).cast(pa.string()).to_pylist() for n in by]
         if by == ["style"] and "attempts" in names and "chunks" in names:
-            columns.append(
-                pc.cast(pc.greater(batch.column("attempts"), batch.column("chunks")), pa.string()).to_pylist()
-            )
+            columns.append(pc.greater(batch.column("attempts"), batch.column("chunks")).to_pylist())
         return (
             [tuple(str(v)[:200] for v in row) for row in zip(*columns, strict=True)] if columns else [()] * len(batch)
         )
