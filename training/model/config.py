@@ -199,6 +199,8 @@ class ModelConfig:
         rope = hf.get("rope_parameters") or (hf.get("rope_scaling") or {})
         fields["rope_theta"] = rope.get("rope_theta", hf.get("rope_theta", 10_000.0))
         kind = rope.get("rope_type", rope.get("type", "default"))
+        if rope.get("attention_factor") is not None:
+            raise ValueError("config.json: an explicit rotary attention_factor is not supported; remove it")
         if kind == "yarn":
             known = {field.name for field in dataclasses.fields(Yarn)}
             fields["yarn"] = Yarn(**{k: v for k, v in ({"mscale_all_dim": 0.0} | rope).items() if k in known})
