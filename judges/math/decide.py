@@ -232,7 +232,7 @@ def _decide_floats(left: Node, relation: str, right: Node, known: Knowledge) -> 
     if relation in ("=", "≈"):
         for node in (left, right):
             lit = literal(node)
-            if lit is not None and (lit.decimals or relation == "≈") and error <= float(_place(lit, node)):
+            if lit is not None and (lit.decimals or relation == "≈") and _rounds_to(a, b, node is left, lit, relation):
                 close = True
         if relation == "≈" and error <= float(_LOOSE) * scale and literal(left) is None and literal(right) is None:
             close = True
@@ -246,6 +246,14 @@ def _decide_floats(left: Node, relation: str, right: Node, known: Knowledge) -> 
         below = a.real < b.real
         truth = Truth.TRUE if below == (relation in ("<", "<=")) else Truth.FALSE
     return Decision(truth, a, b)
+
+
+def _rounds_to(a: complex, b: complex, literal_left: bool, lit: Num, relation: str) -> bool:
+    """Whether the literal side is the other rounded or truncated; `≈` allows a whole unit of its last digit."""
+    stated, exact = (a, b) if literal_left else (b, a)
+    step = float(_place(lit, lit))
+    error = abs(exact - stated)
+    return error <= step * (1 if relation == "≈" else 0.5) or (error < step and abs(stated) < abs(exact))
 
 
 def _decide_symbols(left: Node, relation: str, right: Node, known: Knowledge) -> Decision:

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from judges.math.decide import Decision, Exact, Knowledge, Truth, decide, is_rounding
 from judges.math.expressions import Node, Sym, Undecidable, evaluate
+from judges.math.mathml import from_mathml
 from judges.math.statements import Chain, Member, find_chains
 from schemas.verdicts import Finding, Verdict
 
@@ -58,10 +59,11 @@ class Equalities:
         Raises:
             ValueError: the text is longer than the limits allow.
         """
-        return equalities_verdict(note_text, self.statements(note_text, language))
+        text = from_mathml(note_text)
+        return equalities_verdict(text, self.statements(text, language))
 
     def statements(self, text: str, language: str = "en") -> list[Statement]:
-        """Every stated relation with what was decided, in order of place."""
+        """Every stated relation with what was decided, in order of place; positions are in `text`, without MathML."""
         chains = find_chains(text, language)
         if len(chains) > MAX_STATEMENTS:
             raise ValueError(f"{len(chains)} statements exceed {MAX_STATEMENTS}")

@@ -76,10 +76,12 @@ def _lexer(comma: bool) -> re.Pattern[str]:
         rf"(?P<skip>[ \t\u00a0\u2009\u202f\u200c\r&~]+)|(?P<line>\n|\\\\(?:\[[^\]\n]{{0,8}}\])?)|(?P<num>{NUMBER[comma]})"
         r"|(?P<words>\\(?:text|mathrm|textbf|textit|operatorname|mbox|textrm|mathit)\*?\s?\{(?P<inner>[^{}]{0,80})\})"
         r"|(?P<command>\\(?:[A-Za-z]+|.))"
+        r"|(?P<sup>[⁰¹²³⁴⁵⁶⁷⁸⁹]+)|(?P<vulgar>[½⅓⅔¼¾⅕⅖⅗⅘⅙⅛⅜⅝⅞])"
+        r"|(?P<says>\b(?:is equal to|is the same as|equals?|is approximately(?: equal to)?|is about)\b(?=\s*[$€£]?[\d(]))"
         r"|(?P<word>[^\W\d_]{2,}(?:['’][^\W\d_]+)?)"
         r"|(?P<sym>[^\W\d_](?:_(?:\{[A-Za-z0-9]{1,12}\}|[A-Za-z0-9]))?)"
         r"|(?P<rel><=|>=|==|!=|~=|[=≈≃≅≤≥≠≡<>⩽⩾])|(?P<arrow>[⇒→⟹↔]|[-=]>)|(?P<op>\*\*|[+\-*/^!%])"
-        r"|(?P<open>[({\[])|(?P<close>[)}\]])|(?P<money>[$€£¥₹¢])|(?P<sup>[⁰¹²³⁴⁵⁶⁷⁸⁹]+)|(?P<vulgar>[½⅓⅔¼¾⅕⅖⅗⅘⅙⅛⅜⅝⅞])"
+        r"|(?P<open>[({\[])|(?P<close>[)}\]])|(?P<money>[$€£¥₹¢])"
         r"|(?P<root>√)|(?P<comma>,)|(?P<degree>°)|(?P<colon>:)|(?P<bar>\|)|(?P<other>.)",
         re.DOTALL,
     )
@@ -170,6 +172,8 @@ def tokenize(text: str, language: str = "en", math: bool = False) -> list[Token]
             add(Token("sym", _GREEK.get(raw, raw.replace("{", "").replace("}", "")), start, end, inside, glued))
         elif kind == "rel":
             add(Token("rel", _RELATIONS[raw], start, end, inside, glued))
+        elif kind == "says":
+            add(Token("rel", "≈" if "about" in raw or "approx" in raw else "=", start, end, inside, False))
         elif kind == "op":
             add(Token("op", "^" if raw == "**" else raw, start, end, inside, glued))
         elif kind == "sup":

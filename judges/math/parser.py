@@ -162,7 +162,9 @@ class Parser:
         if kind == "colon" and token.glued and isinstance(left, Num):
             following = self._peek(1)
             if following and following.kind == "num" and following.glued:
-                raise NotAnExpression("a clock time or a ratio")
+                if len(following.text) == 2 and following.text < "60":
+                    raise NotAnExpression("a clock time")
+                return "/", 1
         return "", 0
 
     def _touches(self, token: Token) -> bool:
@@ -189,6 +191,9 @@ class Parser:
             top, bottom = text.split("/")
             return self._suffixes(Op("/", (Num(int(top)), Num(int(bottom)))))
         if kind == "sym":
+            following = self._peek()
+            if text in "aAI" and not token.math and following and following.kind == "word":
+                raise NotAnExpression("an article")
             return self._suffixes(Sym(text))
         if kind == "word" and token.math and len(text) <= 3 and text.isascii():
             node = Sym(text[0])
@@ -358,8 +363,11 @@ class Parser:
                 and not ((after := self._peek(1)) and token.text == "x" and after.kind == "num")
             ):  # fmt: skip
                 words.append(token.text)
-            elif token.text == "/" and (after := self._peek(1)) and after.kind == "word" and after.text not in _CLAUSE:
-                words.append("/")
+            elif token.text == "/" and (after := self._peek(1)) and (
+                (after.kind == "word" and after.text not in _CLAUSE) or (words and after.kind == "sym" and after.text in _UNIT_LETTERS)
+            ):  # fmt: skip
+                words += ["/", after.text]
+                self.pos += 1
             elif (
                 token.text == "-" and token.glued and (after := self._peek(1)) and after.kind == "word" and after.glued
             ):
@@ -378,7 +386,7 @@ class Parser:
         token = self._peek()
         if token is None or token.kind in ("op", "rel", "close", "stop", "line", "comma", "colon", "bar") or (
             token.kind == "word" and token.text in _CLAUSE
-        ) or (token.kind == "open"):  # fmt: skip
+        ) or token.kind == "open" or (token.text in ("x", "X") and (after := self._peek(1)) and _is_factor(token, after)):  # fmt: skip
             return tuple(words)
         self.pos = at
         return ()
@@ -427,6 +435,11 @@ def _is_part(node: Node) -> bool:
     if isinstance(node, Op) and node.op in ("%", "/", "mixed"):
         return True
     return isinstance(node, Num) and isinstance(node.value, Fraction) and node.value < 1
+
+
+def _is_factor(cross: Token, following: Token) -> bool:
+    """Whether what follows an `x` makes it a multiplication sign: "3 x 4", "3x4", "3 x (2/3)", but not "3x(2/3)"."""
+    return following.kind in ("num", "money") or (following.kind in ("open", "frac") and not cross.glued)
 
 
 def _ends_in_number(tokens: list[Token], pos: int) -> bool:

@@ -198,6 +198,8 @@ def _cut_right(tokens: list[Token], end: int) -> bool:
     if token.kind == "op":
         following = tokens[end + 1] if end + 1 < len(tokens) else None
         # "= 80*" or "= 80!" closes emphasis or a sentence; "= 80 - the tax" goes on.
+        if token.end - token.start > 2 and following is not None and following.kind in ("word", "sym"):
+            return False  # "24 times a year"
         return token.text != "!" and following is not None and following.kind not in ("line", "stop", "comma")
     if token.kind in _BROKEN or (token.kind == "open" and token.glued) or token.kind in ("frac", "num", "sym"):
         return True
