@@ -120,28 +120,26 @@ class Client:
 
     async def _pay(self, call: Call, player: Player) -> Answer:
         reservation = await self.cache.reserve(upper_bound(call))
-        billed = 0
+        settled, billed = False, 0
         try:
             raw, answer, wasted = await self._request(call, player)
-            billed = wasted
             player.stats.paid += 1
             _count(player.stats, answer)
-            stored = await self.cache.put(
-                call.address, Entry(200, raw), reservation=reservation, tokens=answer.usage.total + wasted
-            )
-            reservation = None
+            billed = answer.usage.total + wasted
+            stored = await self.cache.put(call.address, Entry(200, raw), reservation=reservation, tokens=billed)
+            settled = True
             # Another process may have paid for the same call first; everyone then uses its answer.
             return answer if stored.body == raw else Answer.parse(stored.body, from_cache=True)
         except CallRefused as error:
             player.stats.refused += 1
-            await self.cache.put(call.address, Entry(error.status, error.body), reservation=reservation, tokens=billed)
-            reservation = None
+            await self.cache.put(call.address, Entry(error.status, error.body), reservation=reservation)
+            settled = True
             raise
         except CallFailed as error:
             billed = error.billed
             raise
         finally:
-            if reservation is not None:
+            if not settled:
                 await self.cache.release(reservation, tokens=billed)
 
     async def _request(self, call: Call, player: Player) -> tuple[bytes, Answer, int]:

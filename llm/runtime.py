@@ -20,6 +20,7 @@ import orjson
 from llm.cache import open_cache
 from llm.circuit import Circuit
 from llm.client import Client, Endpoint, Player
+from llm.errors import RunStopped
 from llm.limiter import AdaptiveLimiter
 from llm.models import Models
 from llm.servers import Lease, acquire
@@ -104,6 +105,12 @@ class Runtime:
         """Count a finished rollout for the live figures."""
         with self._gauge:
             self._tally[outcome] = self._tally.get(outcome, 0) + 1
+
+    def stopped(self, error: RunStopped) -> None:
+        """Leave word for the driver of why the run ends; the first reason stands."""
+        if self.models.state:
+            with contextlib.suppress(OSError), Path(self.models.state, "stopped.json").open("xb") as file:
+                file.write(orjson.dumps([type(error).__name__, str(error)]))
 
     async def _report(self) -> None:
         """Write live figures for the driver to read, and end with it."""

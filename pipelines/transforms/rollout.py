@@ -127,6 +127,7 @@ class _Roll(beam.DoFn):
         self._running -= 1
         if isinstance(outcome, RunStopped):
             self._drain()
+            self._runtime.stopped(outcome)
             raise outcome
         if isinstance(outcome, Accepted):
             kind, reason, row = DATA, "", outcome.row

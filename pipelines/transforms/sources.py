@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Generic, Protocol, TypeVar
@@ -11,6 +12,7 @@ from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 import apache_beam as beam
 import orjson
 import pyarrow.parquet as pq
+import zstandard
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import Metrics
@@ -67,8 +69,6 @@ def open_input(path: str) -> BinaryIO:
     if path.endswith(".gz"):
         return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
     if path.endswith(".zst"):
-        import zstandard
-
         return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True), 1 << 20)
     return raw
 
@@ -83,10 +83,16 @@ def raw_rows(
         rows = _jsonl_rows(piece.path, max_bytes)
     else:
         rows = _text_rows(piece.path, max_bytes)
-    for count, row in enumerate(rows):
-        if count == piece.rows:
-            return
-        yield row
+    number = piece.first_row
+    try:
+        for count, row in enumerate(rows):
+            if count == piece.rows:
+                return
+            yield row
+            number = row[0] + 1
+    except (OSError, EOFError, ValueError, zlib.error, zstandard.ZstdError) as error:  # pyarrow's are ValueErrors
+        message = " ".join(str(error).split()) or type(error).__name__
+        yield number, RowUnreadable("unreadable_file", f"the file cannot be read from here on: {message}")
 
 
 def _parquet_rows(piece: Piece, columns: tuple[str, ...] | None) -> Iterator[tuple[int, dict[str, Any]]]:

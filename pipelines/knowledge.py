@@ -1,0 +1,52 @@
+"""Knowledge rephrasing (Kimi K2 report, section 2.2 and figure 4).
+
+    documents | draw styles and perspectives | rewrite chunk by chunk, verify, repair | data, rejected, failed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import apache_beam as beam
+from apache_beam.coders import registry
+
+from llm.models import Models
+from pipelines.pairs import draw_pairs
+from pipelines.rephrase import Rephrase
+from pipelines.transforms.parsing import DocumentParser
+from pipelines.transforms.rollout import DATA, FAILED, REJECTED, Rollout
+from pipelines.transforms.sinks import WriteShards
+from pipelines.transforms.sources import Piece, ReadRows
+from schemas.documents import Document, FailedRow
+from schemas.knowledge import RefusedRephrasing, Rephrasing, RephrasingTask
+
+for row_type in (Document, FailedRow, RephrasingTask, Rephrasing, RefusedRephrasing):
+    registry.register_row(row_type)
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """Configuration of one run, all that shapes its rows."""
+
+    step: Rephrase
+    rephrasings: int = 2
+    """Rewrites per document; the report rephrases its corpora at most twice."""
+    parser: DocumentParser = DocumentParser()
+    max_document_bytes: int = 5_000_000
+
+    def tasks(self, document: Document) -> Iterator[RephrasingTask]:
+        """One task for each rephrasing of a document."""
+        for index, (style, perspective) in enumerate(draw_pairs(self.rephrasings, self.step.seed, document.id)):
+            yield RephrasingTask(document, index, style, perspective)
+
+
+def build(root: beam.Pipeline, config: Knowledge, models: Models, pieces: Sequence[Piece], folder: str, shards: int):
+    """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}."""
+    documents, unreadable = root | "Read" >> ReadRows(pieces, config.parser, max_bytes=config.max_document_bytes)
+    tasks = documents | "Draw styles" >> beam.FlatMap(config.tasks).with_output_types(RephrasingTask)
+    rephrased = tasks | "Rephrase" >> Rollout(config.step, models)
+    failed = (unreadable, rephrased[FAILED]) | "All failed" >> beam.Flatten()
+    _ = rephrased[DATA] | "Write data" >> WriteShards(f"{folder}/data", Rephrasing, shards)
+    _ = rephrased[REJECTED] | "Write rejected" >> WriteShards(f"{folder}/rejected", RefusedRephrasing, shards)
+    _ = failed | "Write failed" >> WriteShards(f"{folder}/failed", FailedRow, shards)

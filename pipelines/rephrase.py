@@ -1,0 +1,294 @@
+"""Chunk-wise autoregressive rephrasing of one document, verified and repaired chunk by chunk.
+
+Kimi K2 report, section 2.2 and figure 4: each chunk is rewritten with what was already rewritten in view, and the
+rewritten chunks are put together as one passage. Everything here is a plain coroutine over `ask`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import prompts
+from judges.coverage import Coverage
+from judges.faithfulness import Faithfulness
+from judges.form import FormChecks
+from judges.similarity import Similarity
+from llm.call import Answer, Ask, Usage
+from pipelines.chunking import Chunk, chunk, count_tokens, join
+from pipelines.transforms.rollout import Accepted, Rejected
+from prompts.fence import fence
+from schemas.documents import FailedRow
+from schemas.knowledge import RefusedRephrasing, Rephrasing, RephrasingTask
+from schemas.verdicts import WHOLE, Judgement, Verdict
+
+TEMPLATE = "knowledge/rephrase"
+
+
+@dataclass(frozen=True)
+class Checks:
+    """The fidelity checks, cheapest first; None switches one off."""
+
+    form: FormChecks = field(default_factory=FormChecks)
+    coverage: Coverage | None = field(default_factory=Coverage)
+    similarity: Similarity | None = field(default_factory=Similarity)
+    judge: Faithfulness | None = field(default_factory=Faithfulness)
+
+
+@dataclass
+class _Progress:
+    """What one rollout has gathered so far."""
+
+    written: str = ""
+    attempts: int = 0
+    usage: Usage = field(default_factory=Usage)
+    judgements: list[Judgement] = field(default_factory=list)
+
+
+@dataclass
+class _Refusal:
+    chunk: int
+    source: str
+    rewrite: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Rephrase:
+    """Rewrites one document in one style and perspective: the step of the knowledge pipeline."""
+
+    model: str
+    judge_model: str = ""
+    seed: int = 0
+    chunk_tokens: int = 256
+    repairs: int = 2
+    """Further tries for a chunk that a check refused."""
+    tail_tokens: int = 160
+    """How much of what was already rewritten the next call sees."""
+    before_tokens: int = 96
+    """How much of the source before the chunk it sees."""
+    judged_tokens: int = 1000
+    """Source tokens that the judge compares at a time when it reads the whole passage again."""
+    temperature: float = 0.7
+    top_p: float = 0.95
+    checks: Checks = field(default_factory=Checks)
+
+    row_type = Rephrasing
+    rejected_type = RefusedRephrasing
+
+    async def __call__(self, task: RephrasingTask, ask: Ask) -> Accepted | Rejected:
+        """Raises: llm.errors.RowError, when a model cannot be brought to answer."""
+        document, progress = task.document, _Progress()
+        chunks = chunk(document.text, self.chunk_tokens, document.language)
+        pairs: list[tuple[Chunk, str]] = []
+        for index, part in enumerate(chunks):
+            before = "".join(c.text for c in chunks[max(0, index - 3) : index])
+            rewrite, refusal = await self._rewrite(task, chunks, index, before, progress, ask)
+            if refusal is not None:
+                return self._rejected(task, progress, refusal, len(chunks))
+            new_paragraph = index > 0 and chunks[index - 1].ends_paragraph
+            progress.written = join(progress.written, rewrite, new_paragraph=new_paragraph)
+            pairs.append((part, rewrite))
+        if len(chunks) > 1:
+            refusal = await self._judge_whole(task, pairs, progress, ask)
+            if refusal is not None:
+                return self._rejected(task, progress, refusal, len(chunks))
+        return Accepted(Rephrasing(**self._columns(task, progress, progress.written, len(chunks))))
+
+    def failed(self, task: RephrasingTask, error: str, message: str) -> FailedRow:
+        document = task.document
+        return FailedRow(
+            task.id,
+            document.id,
+            document.source_file,
+            document.source_row,
+            "rollout",
+            error,
+            message,
+            document.text[:500],
+        )
+
+    async def _rewrite(
+        self, task: RephrasingTask, chunks: Sequence[Chunk], index: int, before: str, progress: _Progress, ask: Ask
+    ) -> tuple[str, _Refusal | None]:
+        """The chunk rewritten so that every check passes, or what the last try was refused for."""
+        part, verdicts, rewrite = chunks[index], [], ""
+        for attempt in range(self.repairs + 1):
+            answer = await ask(
+                self.messages(task, chunks, index, before, progress.written, verdicts),
+                attempt=attempt,
+                temperature=self.temperature,
+                top_p=self.top_p,
+                seed=self.seed,
+                max_tokens=part.tokens * 3 + 256,
+            )
+            progress.attempts += 1
+            progress.usage += answer.usage
+            rewrite = answer.text.strip()
+            context = "\n".join((task.document.title, before, progress.written[-2000:]))
+            verdicts = await self._verdicts(task, part.body, rewrite, context, answer, progress, ask)
+            progress.judgements += [Judgement.of(v, index, attempt) for v in verdicts]
+            if all(v.passed for v in verdicts):
+                return rewrite, None
+        refused = next(v for v in verdicts if not v.passed)
+        return rewrite, _Refusal(index, part.body, rewrite, refused)
+
+    def messages(
+        self,
+        task: RephrasingTask,
+        chunks: Sequence[Chunk],
+        index: int,
+        before: str,
+        written: str,
+        refusals: Sequence[Verdict] = (),
+    ) -> list[dict[str, str]]:
+        """The messages of one call. The system part is the same for all chunks in one style and perspective, so that
+        endpoints can keep its prefix; everything that comes from documents is fenced."""
+        findings = [f.detail or f.kind for v in refusals if not v.passed for f in v.findings]
+        findings += [v.reason.replace("_", " ") for v in refusals if not v.passed and not v.findings]
+        return prompts.load(TEMPLATE).render(
+            style=prompts.load(task.style).text,
+            perspective=prompts.load(task.perspective).text,
+            title=fence(task.document.title, "title") if task.document.title else "",
+            position=f"{index + 1} / {len(chunks)}",
+            source_before=fence(tail(before, self.before_tokens), "source-before") if before.strip() else "",
+            rewritten_tail=fence(tail(written, self.tail_tokens), "rewritten-so-far") if written else "",
+            chunk=fence(chunks[index].body, "passage"),
+            findings=fence("\n".join(f"- {line}" for line in findings[:12]), "corrections") if findings else "",
+        )
+
+    async def _verdicts(
+        self,
+        task: RephrasingTask,
+        source: str,
+        rewrite: str,
+        context: str,
+        answer: Answer,
+        progress: _Progress,
+        ask: Ask,
+    ) -> list[Verdict]:
+        """Verdicts on one rewritten chunk, cheapest checks first; a refusal spares the dearer ones."""
+        checks, document = self.checks, task.document
+        verdicts = checks.form(
+            source, rewrite, finish_reason=answer.finish_reason, language=document.language, context=context
+        )
+        if checks.coverage is not None:
+            verdicts.append(checks.coverage(source, rewrite, context, document.language))
+        if checks.similarity is not None and all(v.passed for v in verdicts):
+            verdicts.append(await checks.similarity(source, rewrite))
+        if checks.judge is not None and all(v.passed for v in verdicts):
+            verdict, usage = await checks.judge(source, rewrite, context, ask, title=document.title)
+            progress.usage += usage
+            verdicts.append(verdict)
+        return verdicts
+
+    async def _judge_whole(
+        self, task: RephrasingTask, pairs: Sequence[tuple[Chunk, str]], progress: _Progress, ask: Ask
+    ) -> _Refusal | None:
+        """Check the stitched passage against the whole document; the judge reads it in windows of several chunks."""
+        checks, document, written = self.checks, task.document, progress.written
+        verdicts = checks.form(
+            document.text, written, finish_reason="stop", language=document.language, context=document.title
+        )
+        if checks.coverage is not None:
+            verdicts.append(checks.coverage(document.text, written, document.title, document.language))
+        if checks.similarity is not None and all(v.passed for v in verdicts):
+            verdicts.append(await checks.similarity(document.text, written))
+        if checks.judge is not None and all(v.passed for v in verdicts):
+            for source, rewrite, context in self._windows(pairs):
+                verdict, usage = await checks.judge(
+                    source, rewrite, f"{document.title}\n{context}", ask, title=document.title
+                )
+                progress.usage += usage
+                verdicts.append(verdict)
+                if not verdict.passed:
+                    break
+        progress.judgements += [Judgement.of(v, WHOLE, 0) for v in verdicts]
+        refused = next((v for v in verdicts if not v.passed), None)
+        return refused and _Refusal(WHOLE, document.text, written, refused)
+
+    def _windows(self, pairs: Sequence[tuple[Chunk, str]]) -> Iterator[tuple[str, str, str]]:
+        """(source, rewrite, source before) of consecutive chunks of about `judged_tokens`, each window beginning with the
+        last chunk of the one before, so that every seam is read."""
+        start = 0
+        while start < len(pairs) - 1:
+            end, size = start, 0
+            while end < len(pairs) and (end < start + 2 or size + pairs[end][0].tokens <= self.judged_tokens):
+                size += pairs[end][0].tokens
+                end += 1
+            source = "".join(part.text for part, _ in pairs[start:end])
+            rewrite = ""
+            for number in range(start, end):
+                new_paragraph = number > start and pairs[number - 1][0].ends_paragraph
+                rewrite = join(rewrite, pairs[number][1], new_paragraph=new_paragraph)
+            yield source.strip(), rewrite, pairs[start - 1][0].text if start else ""
+            start = end - 1
+
+    def _columns(self, task: RephrasingTask, progress: _Progress, text: str, chunks: int) -> dict[str, Any]:
+        document = task.document
+        used = [TEMPLATE, task.style, task.perspective]
+        if self.checks.judge is not None:
+            used.append(self.checks.judge.prompt)
+        return {
+            "id": task.id,
+            "text": text,
+            "title": document.title,
+            "language": document.language,
+            "license": document.license,
+            "source_id": document.id,
+            "source_file": document.source_file,
+            "source_row": document.source_row,
+            "source_text": document.text,
+            "rephrasing": task.rephrasing,
+            "style": task.style.removeprefix("styles/"),
+            "perspective": task.perspective.removeprefix("perspectives/"),
+            "prompts": [prompts.load(name).id for name in used],
+            "model": self.model,
+            "judge_model": self.judge_model if self.checks.judge is not None else "",
+            "seed": self.seed,
+            "chunks": chunks,
+            "attempts": progress.attempts,
+            "prompt_tokens": progress.usage.prompt,
+            "completion_tokens": progress.usage.completion,
+            "verdicts": summary(progress.judgements),
+        }
+
+    def _rejected(self, task: RephrasingTask, progress: _Progress, refusal: _Refusal, chunks: int) -> Rejected:
+        text = progress.written
+        if refusal.chunk != WHOLE:
+            text = join(text, refusal.rewrite, new_paragraph=True)
+        reason = refusal.verdict.reason
+        return Rejected(
+            RefusedRephrasing(
+                **self._columns(task, progress, text, chunks),
+                reason=reason,
+                refused_chunk=refusal.chunk,
+                refused_source=refusal.source,
+                refused_text=refusal.rewrite,
+            ),
+            reason,
+        )
+
+
+def tail(text: str, tokens: int) -> str:
+    """The end of a text, about so many tokens, beginning with a word."""
+    text = text.strip()
+    if len(text) <= tokens * 4:
+        return text
+    cut = text[-tokens * 4 :]
+    while count_tokens(cut) > tokens * 1.5:  # scripts with a token per character
+        cut = cut[len(cut) // 4 :]
+    space = cut.find(" ")
+    return "… " + (cut[space + 1 :] if 0 <= space < 40 else cut)
+
+
+def summary(judgements: Sequence[Judgement]) -> list[Judgement]:
+    """Every refusal in order, then for each check its lowest-scoring passed verdict."""
+    lowest: dict[str, Judgement] = {}
+    for judgement in judgements:
+        if judgement.passed and (
+            judgement.check not in lowest or judgement.score < lowest[judgement.check].score
+        ):
+            lowest[judgement.check] = judgement
+    return [j for j in judgements if not j.passed] + list(lowest.values())

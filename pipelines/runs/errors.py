@@ -1,0 +1,11 @@
+"""What ends a run with one line for the user."""
+
+from __future__ import annotations
+
+
+class UsageError(Exception):
+    """Something about the command or its input is wrong; the text says what to do. Nothing was spent."""
+
+
+class RunFailed(Exception):
+    """The run ended early or its result does not add up; nothing half-made looks finished."""

@@ -1,0 +1,54 @@
+"""From complete shards to a finished folder: final names, card, report, and last of all the manifest."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from pipelines.runs.card import write_card
+from pipelines.runs.errors import RunFailed
+from pipelines.runs.folder import MANIFEST, OutputFolder
+from pipelines.runs.report import write_report
+from schemas.manifest import Manifest
+
+
+def finish(out: OutputFolder, manifest: Manifest) -> None:
+    """Make the folder a finished run. The manifest is written last: without it nothing looks finished.
+
+    Raises:
+        RunFailed: a file cannot be written.
+    """
+    try:
+        manifest.files = out.publish()
+        with _local(out, manifest) as folder:
+            for write, name in ((write_card, "README.md"), (write_report, "report.html")):
+                written = write(folder, manifest)
+                if not out.local:
+                    out.write(name, Path(written).read_bytes())
+        out.write(MANIFEST, orjson.dumps(manifest.as_dict(), option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS))
+        out.end()
+    except OSError as error:
+        raise RunFailed(f"{out.path}: {error.strerror or error}; repeat the command to finish at no cost") from error
+
+
+@contextlib.contextmanager
+def _local(out: OutputFolder, manifest: Manifest) -> Iterator[Path]:
+    """The folder itself, or a copy of its shards where it is not on this machine."""
+    if out.local:
+        yield Path(out.path)
+        return
+    with tempfile.TemporaryDirectory(prefix="tokenmill-") as copy:
+        for file in manifest.files:
+            target = Path(copy, file["file"])
+            target.parent.mkdir(parents=True, exist_ok=True)
+            source = FileSystems.open(out.at(file["file"]), compression_type=CompressionTypes.UNCOMPRESSED)
+            with source, target.open("wb") as handle:
+                while block := source.read(1 << 20):
+                    handle.write(block)
+        yield Path(copy)

@@ -1,0 +1,173 @@
+"""The output folder, on any Beam filesystem: what may be touched, how shards become final, when a run counts as finished."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import io
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow.parquet as pq
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from pipelines.runs.errors import RunFailed, UsageError
+
+KINDS = ("data", "rejected", "failed")
+WORK = ".unfinished"
+"""Holds everything until the run is complete. Its presence without a manifest marks a run that can be resumed."""
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class OutputFolder:
+    """An output folder by its path or URL."""
+
+    path: str
+
+    @property
+    def local(self) -> bool:
+        return "://" not in self.path
+
+    def at(self, *names: str) -> str:
+        return FileSystems.join(self.path, *names)
+
+    def manifest(self) -> dict[str, Any] | None:
+        """The manifest of a finished run, None where there is none.
+
+        Raises:
+            UsageError: there is a manifest.json that is none of ours.
+        """
+        if not FileSystems.exists(self.at(MANIFEST)):
+            return None
+        with FileSystems.open(self.at(MANIFEST), compression_type=CompressionTypes.UNCOMPRESSED) as file:
+            try:
+                return orjson.loads(file.read())
+            except ValueError:
+                raise UsageError(f"--output {self.path}: its manifest.json is not readable; choose another folder") from None
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other runs on this machine out of the folder. Folders elsewhere are the user's care."""
+        if not self.local:
+            yield
+            return
+        try:
+            Path(self.path).mkdir(parents=True, exist_ok=True)
+            handle = os.open(Path(self.path, ".lock"), os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise UsageError(f"--output {self.path}: {error.strerror}") from None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(handle)
+            raise UsageError(f"--output {self.path}: another run is writing there") from None
+        try:
+            yield
+        finally:
+            os.close(handle)
+
+    def begin(self) -> None:
+        """Make an empty work folder. Rows of an earlier, unfinished try are dropped; its answers are in the cache.
+
+        Raises:
+            UsageError: the folder cannot be written, or holds data that no run of ours made.
+        """
+        ours = FileSystems.exists(self.at(WORK)) or self.manifest() is not None
+        if not ours:
+            for kind in KINDS:
+                if FileSystems.exists(self.at(kind)):
+                    raise UsageError(f"--output {self.path}: {kind}/ is there but no manifest of ours; choose another folder")
+        try:
+            self._delete(WORK)
+            for kind in KINDS:
+                FileSystems.mkdirs(self.at(WORK, kind))
+        except Exception as error:
+            raise UsageError(f"--output {self.path}: cannot be written: {_line(error)}") from None
+
+    def unfinished(self, kind: str) -> list[str]:
+        """Complete shards of one kind in the work folder, in shard order."""
+        (result,) = FileSystems.match([self.at(WORK, kind, "shard-*.parquet")])
+        return sorted(m.path for m in result.metadata_list if m.path.endswith(".parquet"))
+
+    def publish(self) -> list[dict[str, Any]]:
+        """Move the shards to their final names: `{"file", "rows", "bytes", "sha256"}` of each.
+
+        From here on until the manifest is written the folder holds shards without a manifest: unfinished.
+        """
+        self._delete(MANIFEST)
+        files = []
+        for kind in KINDS:
+            shards = self.unfinished(kind)
+            self._delete(kind)
+            if not shards:
+                continue
+            FileSystems.mkdirs(self.at(kind))
+            for number, shard in enumerate(shards):
+                name = f"train-{number:05d}-of-{len(shards):05d}.parquet"
+                described = _describe(shard)
+                FileSystems.rename([shard], [self.at(kind, name)])
+                files.append({"file": f"{kind}/{name}", **described})
+        return files
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a small file whole or not at all."""
+        part = self.at(f"{name}.part")
+        with FileSystems.create(part, mime_type="application/octet-stream", compression_type="uncompressed") as file:
+            file.write(content)
+        if FileSystems.exists(self.at(name)):
+            FileSystems.delete([self.at(name)])
+        FileSystems.rename([part], [self.at(name)])
+
+    def end(self) -> None:
+        self._delete(WORK)
+
+    def _delete(self, name: str) -> None:
+        if FileSystems.exists(self.at(name)):
+            FileSystems.delete([self.at(name)])
+
+
+def _describe(path: str) -> dict[str, Any]:
+    with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+        content = file.read()
+    rows = pq.ParquetFile(io.BytesIO(content)).metadata.num_rows
+    return {"rows": rows, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def count_column(paths: list[str], name: str) -> dict[str, int]:
+    """How often each value of a text column occurs in Parquet files, most frequent first."""
+    counts: Counter[str] = Counter()
+    for path in paths:
+        with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+            column = pq.ParquetFile(file).read(columns=[name])[name]
+        for pair in column.value_counts().to_pylist():
+            counts[pair["values"] or ""] += pair["counts"]
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def check_sum(counts: dict[str, int], tasks_per_row: int) -> None:
+    """Every input row ends in exactly one place.
+
+    Raises:
+        RunFailed: rows are missing or doubled.
+    """
+    tasks = (counts["read"] - counts["unreadable"]) * tasks_per_row
+    expected = tasks + counts["unreadable"]
+    found = counts["accepted"] + counts["rejected"] + counts["failed"]
+    if tasks != counts["tasks"] or found != expected:
+        raise RunFailed(
+            f"the rows do not add up: {counts['read']} read, {counts['unreadable']} of them unreadable, {tasks_per_row} "
+            f"tasks each make {expected} rows, but {counts['accepted']} accepted + {counts['rejected']} rejected + "
+            f"{counts['failed']} failed are {found}. The shards are left in {WORK}/"
+        )
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__

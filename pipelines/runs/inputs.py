@@ -1,0 +1,193 @@
+"""What a run is to read: files found, formats known, columns there, contents identified; all before any money is spent."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import posixpath
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from pipelines.runs.errors import UsageError
+from pipelines.transforms.sources import FORMATS, PARQUET, TEXT, Parser, Piece, RowUnreadable, raw_rows
+
+HASHED_BYTES = 4_000_000_000
+"""Local input up to this size is identified by its content, more (or remote input) by names, sizes and times."""
+SAMPLED = 20
+
+
+@dataclass(frozen=True)
+class InputFile:
+    path: str
+    name: str
+    """Relative to the inputs' common folder, as rows carry it."""
+    size: int
+    stamp: str
+    """Identifies the content: SHA-256, or size and time."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    files: tuple[InputFile, ...]
+    pieces: tuple[Piece, ...]
+    rows: int | None
+    """Rows to read, where that is known without reading everything."""
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.files)
+
+    def manifest(self) -> list[dict]:
+        return [{"file": file.name, "bytes": file.size, "sha256_or_time": file.stamp} for file in self.files]
+
+
+def find(globs: Sequence[str], *, limit: int | None = None) -> Inputs:
+    """All files that the patterns match, in order of their names.
+
+    Raises:
+        UsageError: nothing matches, or a file's format is unknown.
+    """
+    found: dict[str, tuple[int, float]] = {}
+    for pattern in globs:
+        matched = [m for m in _match(pattern) if m[1] is not None]
+        if not matched:
+            raise UsageError(f"--input {pattern}: no such file")
+        found.update({path: (size, time) for path, size, time in matched})
+    paths = sorted(found)
+    for path in paths:
+        if not path.endswith(FORMATS):
+            raise UsageError(f"--input {path}: unknown format; known are {', '.join(FORMATS)}")
+    root = _common_folder(paths)
+    names = {path: path[len(root) :].lstrip("/") for path in paths}
+    hashed = all(_local(p) for p in paths) and sum(size for size, _ in found.values()) <= HASHED_BYTES
+    files, counted = [], {}
+    for path in paths:
+        size, time = found[path]
+        if hashed:
+            stamp, counted[path] = _digest(path)
+        else:
+            stamp = f"{size} bytes, modified {time:.0f}"
+        files.append(InputFile(path, names[path], size, stamp))
+    pieces, rows = _pieces(files, counted, limit)
+    return Inputs(tuple(files), tuple(pieces), rows)
+
+
+def _match(pattern: str) -> list[tuple[str, int, float]]:
+    if _local(pattern) and Path(pattern).is_dir():
+        raise UsageError(f"--input {pattern}: is a folder; name its files, such as '{pattern.rstrip('/')}/*.parquet'")
+    try:
+        (result,) = FileSystems.match([pattern])
+    except Exception as error:
+        raise UsageError(f"--input {pattern}: {_first_line(error)}") from None
+    return [(m.path, m.size_in_bytes, m.last_updated_in_seconds or 0.0) for m in result.metadata_list]
+
+
+def _local(path: str) -> bool:
+    return "://" not in path
+
+
+def _common_folder(paths: Sequence[str]) -> str:
+    if len(paths) == 1:
+        return posixpath.dirname(paths[0])
+    return posixpath.commonpath(paths) if all(map(_local, paths)) else posixpath.commonprefix(paths).rpartition("/")[0]
+
+
+def _digest(path: str) -> tuple[str, int]:
+    """SHA-256 of a local file and its number of newlines, in one pass."""
+    sha, lines = hashlib.sha256(), 0
+    try:
+        with Path(path).open("rb") as file:
+            while block := file.read(1 << 20):
+                sha.update(block)
+                lines += block.count(b"\n")
+    except OSError as error:
+        raise UsageError(f"--input {path}: {error.strerror}") from None
+    return sha.hexdigest(), lines
+
+
+def _pieces(files: Sequence[InputFile], counted: dict[str, int], limit: int | None) -> tuple[list[Piece], int | None]:
+    """Work for the readers. With a limit, rows are allotted file by file, in order, until it is reached."""
+    pieces: list[Piece] = []
+    left = limit
+    total: int | None = 0
+    for file in files:
+        if left == 0:
+            break
+        if file.path.endswith(PARQUET):
+            first = 0
+            for group, rows in enumerate(_row_groups(file.path)):
+                take = rows if left is None else min(left, rows)
+                if take:
+                    pieces.append(Piece(file.path, file.name, group, first, take))
+                    total = None if total is None else total + take
+                    left = None if left is None else left - take
+                first += rows
+        elif left is None:
+            pieces.append(Piece(file.path, file.name))
+            if total is not None:
+                if file.path.endswith(TEXT):
+                    total += 1
+                elif file.path.endswith((".gz", ".zst")) or file.path not in counted:
+                    total = None
+                else:
+                    total += counted[file.path]
+        else:
+            piece = Piece(file.path, file.name, rows=left)
+            rows = sum(1 for _ in raw_rows(piece, (), 1 << 62))
+            pieces.append(piece)
+            total = None if total is None else total + rows
+            left -= rows
+    return pieces, total
+
+
+def _row_groups(path: str) -> list[int]:
+    try:
+        with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as raw:
+            metadata = pq.ParquetFile(raw).metadata
+            return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    except (OSError, pa.ArrowException) as error:
+        raise UsageError(f"--input {path}: not readable as Parquet: {_first_line(error)}") from None
+
+
+def check_columns(inputs: Inputs, parser: Parser) -> None:
+    """The columns that the job needs are in every file, as far as its schema or first rows show.
+
+    Raises:
+        UsageError: one is missing, or the beginning of a file is not readable at all.
+    """
+    required = getattr(parser, "required", ())
+    for file in inputs.files:
+        if file.path.endswith(TEXT):
+            continue
+        if file.path.endswith(PARQUET):
+            with FileSystems.open(file.path, compression_type=CompressionTypes.UNCOMPRESSED) as raw:
+                present = set(pq.ParquetFile(raw).schema_arrow.names)
+        else:
+            try:
+                sample = [v for _, v in itertools.islice(raw_rows(Piece(file.path, file.name), None, 1 << 26), SAMPLED)]
+            except (OSError, EOFError, ValueError) as error:
+                raise UsageError(f"--input {file.path}: not readable: {_first_line(error)}") from None
+            except Exception as error:  # zstandard has its own kind
+                raise UsageError(f"--input {file.path}: not readable: {_first_line(error)}") from None
+            if not sample:
+                continue
+            good = [values for values in sample if not isinstance(values, RowUnreadable)]
+            if not good:
+                raise UsageError(f"--input {file.path}: {sample[0]} in its first rows")
+            present = set().union(*good)
+        missing = [name for name in required if name not in present]
+        if missing:
+            raise UsageError(
+                f"--input {file.path}: no column {missing[0]!r}; its columns are {', '.join(sorted(present)) or '(none)'}."
+                f" Name the right one, such as --columns text={next(iter(sorted(present)), 'body')}"
+            )
+
+
+def _first_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -1,0 +1,60 @@
+"""What a subcommand hands to the launcher: its rows, its step, its DAG."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import apache_beam as beam
+
+from llm.models import Models, Role
+from pipelines.transforms.rollout import Step
+from pipelines.transforms.sources import Parser, Piece
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Calls of one role, and the tokens they take, as estimated before they are made."""
+
+    calls: int = 0
+    prompt: int = 0
+    completion: int = 0
+
+    def __add__(self, other: Plan) -> Plan:
+        return Plan(self.calls + other.calls, self.prompt + other.prompt, self.completion + other.completion)
+
+    def scaled(self, factor: float) -> Plan:
+        return Plan(round(self.calls * factor), round(self.prompt * factor), round(self.completion * factor))
+
+
+Build = Callable[[beam.Pipeline, Models, Sequence[Piece], str, int], None]
+"""Wires the whole job: pipeline, models, input pieces, folder for the shards, number of shards."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of one subcommand, configured."""
+
+    name: str
+    title: str
+    step: Step
+    parser: Parser
+    roles: dict[str, Role]
+    tasks: Callable[[Any], Iterable[Any]]
+    """The step's inputs for one parsed row."""
+    tasks_per_row: int
+    build: Build
+    estimate: Callable[[Any], tuple[dict[str, Plan], dict[str, Plan]]]
+    """For one task: what its calls take when nothing is refused, and when every chunk uses all its tries; by role."""
+    rows: dict[str, type]
+    """Row type of `data`, `rejected` and `failed`."""
+    prompts: tuple[str, ...]
+    """Names of all prompts that the job may use."""
+    config: dict[str, Any] = field(default_factory=dict)
+    """Every setting that shapes the rows, for the manifest and its fingerprint."""
+    max_row_bytes: int = 5_000_000
+    source: Callable[[Any], str] = lambda row: row.source_text
+    """The text that a finished row was made from, for previews."""
+    notes: tuple[str, ...] = ()
+    """Warnings to print before the run."""

@@ -1,0 +1,138 @@
+"""The flags that every job has."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from llm.models import Role
+from llm.spec import SpecError, parse_spec
+from pipelines.runs.errors import UsageError
+
+
+def positive(text: str) -> int:
+    value = int(text.replace("_", ""))
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return value
+
+
+def seconds(text: str) -> float:
+    value = float(text)
+    if value <= 0:
+        raise argparse.ArgumentTypeError("must be more than 0")
+    return value
+
+
+def object_of(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError("must be a JSON object")
+    return value
+
+
+def default_cache() -> str:
+    """Where answers are kept unless a run says otherwise: one file for all runs of this user, since an answer's address
+    does not depend on the run."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return str(Path(base, "tokenmill", "answers.sqlite"))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of the contract of a run."""
+    data = parser.add_argument_group("what is read and written")
+    data.add_argument(
+        "--input",
+        nargs="+",
+        required=True,
+        metavar="GLOB",
+        help="Parquet, JSONL (.gz, .zst), .txt or .md; local or on any Beam filesystem",
+    )
+    data.add_argument("--output", metavar="DIR", help="a folder for this run alone; required unless previewing or estimating")
+    data.add_argument(
+        "--columns",
+        default="",
+        metavar="A=B,…",
+        help="where the input's columns are named otherwise: text=body,id=url",
+    )
+    data.add_argument("--limit", type=positive, metavar="N", help="read only the first N rows")
+    data.add_argument(
+        "--max-document-bytes", type=positive, default=5_000_000, metavar="N", help="longer rows go to failed/ (default 5 MB)"
+    )
+    data.add_argument("--overwrite", action="store_true", help="replace a finished run of other settings in DIR")
+    models = parser.add_argument_group("models")
+    models.add_argument(
+        "--llm",
+        default="smollm2",
+        metavar="SPEC",
+        help="smollm2 (embedded, the default), MODEL@http://host:port/v1, openai:MODEL, vllm:MODEL, llamacpp:FILE.gguf",
+    )
+    models.add_argument("--judge-llm", metavar="SPEC", help="model that judges (default: as --llm)")
+    models.add_argument(
+        "--sampling",
+        type=object_of,
+        default={},
+        metavar="JSON",
+        help='parameters for the writer\'s calls that replace the built-in ones: \'{"temperature": 0.5, "top_p": null}\'',
+    )
+    models.add_argument(
+        "--judge-sampling", type=object_of, default={}, metavar="JSON", help="the same for the judge's calls"
+    )
+    models.add_argument("--max-concurrency", type=positive, default=64, metavar="N", help="calls in flight per worker process")
+    models.add_argument("--timeout", type=seconds, default=600.0, metavar="S", help="seconds to wait for one answer")
+    models.add_argument(
+        "--patience", type=seconds, default=300.0, metavar="S", help="seconds that an endpoint may be gone before the run stops"
+    )
+    money = parser.add_argument_group("money")
+    money.add_argument("--estimate", action="store_true", help="print calls, tokens and cost, and make no call")
+    money.add_argument("--preview", type=positive, metavar="N", help="rewrite N rows, show them side by side, write nothing to DIR")
+    money.add_argument(
+        "--max-tokens",
+        type=positive,
+        metavar="N",
+        help="tokens this output may cost in all, over repeated commands; the run stops cleanly before it would exceed them",
+    )
+    money.add_argument("--prices", metavar="FILE", help="JSON with prices per million tokens, on top of the shipped table")
+    money.add_argument("--cache", metavar="PATH|URL", help="answers are kept here: a file or redis://… (default: ~/.cache/tokenmill)")
+    money.add_argument("--retry-failed", action="store_true", help="ask again what failed or was refused by the endpoint")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of every draw (default 0)")
+
+
+def roles(args: argparse.Namespace, *, judge: bool = True) -> dict[str, Role]:
+    """The models of a run by role.
+
+    Raises:
+        UsageError: a SPEC is malformed.
+    """
+    chosen = {"writer": Role(args.llm, args.sampling)}
+    if judge:
+        chosen["judge"] = Role(args.judge_llm or args.llm, args.judge_sampling)
+    for role in chosen.values():
+        try:
+            parse_spec(role.spec)
+        except SpecError as error:
+            raise UsageError(str(error)) from None
+    return chosen
+
+
+def columns(text: str, known: tuple[str, ...]) -> dict[str, str]:
+    """`--columns text=body,id=url` as a dict.
+
+    Raises:
+        UsageError: not of that form, or a name that the job does not know.
+    """
+    mapping: dict[str, str] = {}
+    for pair in filter(None, (p.strip() for p in text.split(","))):
+        name, equals, column = (part.strip() for part in pair.partition("="))
+        if not equals or not column:
+            raise UsageError(f"--columns {pair}: write NAME=COLUMN, such as text=body")
+        if name not in known:
+            raise UsageError(f"--columns {pair}: no such name; known are {', '.join(known)}")
+        mapping[name] = column
+    return mapping

@@ -1,0 +1,88 @@
+"""A few rows, shown side by side in the terminal; the output folder is not touched."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from llm import runtime as runtimes
+from llm.errors import RunStopped
+from llm.models import Models
+from pipelines.runs.check import check_models
+from pipelines.runs.errors import UsageError
+from pipelines.runs.estimate import parsed_rows
+from pipelines.runs.inputs import Inputs
+from pipelines.runs.job import Job
+from pipelines.transforms.rollout import Accepted, Rejected
+
+LONGEST = 3000
+
+
+def show(job: Job, inputs: Inputs, models: Models, count: int) -> int:
+    """Run the step on the first rows and print what came of them; answers are kept in the cache for the real run."""
+    rows = list(itertools.islice(parsed_rows(job, inputs), count))
+    if not rows:
+        raise UsageError("none of the first rows can be read")
+    tasks = [task for row in rows for task in job.tasks(row)]
+    runtime = runtimes.obtain(models)
+    console = Console()
+    try:
+        check_models(runtime)
+        outcomes = runtime.run(_all(job, tasks, runtime))
+        for task, outcome in zip(tasks, outcomes, strict=True):
+            if isinstance(outcome, RunStopped):
+                raise outcome
+            _show(job, task, outcome, console)
+    finally:
+        runtimes.release(runtime)
+    kept = sum(isinstance(outcome, Accepted) for outcome in outcomes)
+    refused = sum(isinstance(outcome, Rejected) for outcome in outcomes)
+    stats = runtime.stats().values()
+    tokens = sum(s.prompt_tokens + s.completion_tokens for s in stats)
+    console.print(
+        f"{kept} kept, {refused} refused, {len(tasks) - kept - refused} failed; {tokens:,} tokens. "
+        "Nothing was written; the answers are in the cache, so that the run will not pay for them again."
+    )
+    return 0
+
+
+async def _all(job: Job, tasks: list[Any], runtime: runtimes.Runtime) -> list[Any]:
+    return await asyncio.gather(*(job.step(task, runtime.client.ask) for task in tasks), return_exceptions=True)
+
+
+def _show(job: Job, task: Any, outcome: Any, console: Console) -> None:
+    if isinstance(outcome, BaseException):
+        console.print(Text(f"{task.id}  failed: {type(outcome).__name__}: {outcome}", style="red"))
+        return
+    row = outcome.row
+    if isinstance(outcome, Rejected):
+        verdict, style = f"refused: {outcome.reason.replace('_', ' ')}", "yellow"
+    else:
+        verdict, style = "kept", "green"
+    described = " · ".join(str(getattr(row, name)) for name in ("style", "perspective") if getattr(row, name, ""))
+    table = Table(
+        title=Text.assemble((f"{row.id}  ", "bold"), f"{described}  ", (verdict, style)),
+        box=box.ROUNDED,
+        expand=True,
+        title_justify="left",
+    )
+    table.add_column("source", ratio=1)
+    table.add_column("written", ratio=1)
+    table.add_row(Text(_short(job.source(row))), Text(_short(row.text)))
+    console.print(table)
+    for judgement in row.verdicts:
+        if not judgement.passed:
+            where = "whole" if judgement.chunk < 0 else f"chunk {judgement.chunk + 1}, try {judgement.attempt + 1}"
+            console.print(Text(f"  {judgement.check} ({where}): {judgement.reason}", style="yellow"))
+            for finding in judgement.findings[:4]:
+                console.print(Text(f"    {finding.detail}", style="dim"))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else text[:LONGEST] + " […]"
