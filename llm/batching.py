@@ -134,12 +134,12 @@ class BatchedCache(ABC):
         return await self._spent() + self._billed
 
     async def close(self) -> None:
-        if self._alarm:
-            self._alarm.cancel()
         if self._flusher and not self._flusher.done() and self._flusher.get_loop() is asyncio.get_running_loop():
             await asyncio.wait([self._flusher])
-        while self._asks:
-            self._asks.popleft()[1].cancel()
+        if self._alarm:
+            self._alarm.cancel()
+        fail([future for _, future in self._asks], CacheBroken("the cache was closed while a call waited for budget"))
+        self._asks.clear()
         self._held.clear()
         unwritten = bool(self._puts or self._billed)
         try:
@@ -207,7 +207,7 @@ class BatchedCache(ABC):
         await asyncio.sleep(self.window)
         while True:
             waiting = await self._flush(told=True)
-            fresh = self._puts or self._settled or self._asks
+            fresh = bool(self._puts or self._settled or self._asks)
             self._asks.extendleft(reversed(waiting))
             if not fresh:
                 break
@@ -242,9 +242,7 @@ class BatchedCache(ABC):
             raise
         except Exception as error:
             self._billed += billed
-            for future in [*(put[2] for put in puts), *settled, *(ask[1] for ask in asks)]:
-                if not future.done():
-                    future.set_exception(error)
+            fail([*(put[2] for put in puts), *settled, *(ask[1] for ask in asks)], error)
             if told:
                 return []
             raise
@@ -278,3 +276,11 @@ class BatchedCache(ABC):
                 )
             )
         return False
+
+
+def fail(futures: list[asyncio.Future], error: Exception) -> None:
+    """Raise `error` in whoever still awaits one of `futures`."""
+    for future in futures:
+        if not future.done():
+            future.set_exception(error)
+            future.exception()  # a caller that is gone is no reason for a warning

@@ -23,7 +23,7 @@ from redis.backoff import NoBackoff
 from redis.connection import parse_url
 from redis.retry import Retry
 
-from llm.batching import OWNER_TTL, Batch, BatchedCache, Outcome
+from llm.batching import OWNER_TTL, Batch, BatchedCache, Outcome, fail
 from llm.cache import Entry
 from llm.errors import CacheBroken
 
@@ -208,9 +208,7 @@ class RedisCache(BatchedCache):
             values = await self._insist(lambda client: client.mget(keys))
             entries = [None if value is None else self._entry(value) for value in values]
         except CacheBroken as error:
-            for future in wanted.values():
-                future.set_exception(error)
-                future.exception()  # the caller may be gone; that is no reason for a warning
+            fail(list(wanted.values()), error)
             return
         for future, entry in zip(wanted.values(), entries, strict=True):
             future.set_result(entry)
