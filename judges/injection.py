@@ -19,11 +19,12 @@ CHECK = "injection"
 _PHRASES = patterns.load("injection")
 # A document without any of these holds no instruction that the phrases would find; most documents end here.
 _HINTS = (
-    "ignor", "disregard", "forget", "override", "bypass", "instruct", "prompt", "system", "<|", "[inst", "<<sys",
-    "_of_turn", "assistant", "language model", "chatbot", "gpt", "llm", " ai ", "ais ", "you are now", "you will now",
-    "from now on", "developer mode", "follow", "rewrit", "rephras", "summari", "paraphras", "translat", "vergiss",
-    "vergessen", "missachte", "olvid", "caso omiso", "oublie", "ne t", "esque", "desconsidere", "dimentica", "negeer",
-    "vergeet", "zapomnij", "### ",
+    "ignor", "disregard", "forget", "override", "bypass", "instruct", "prompt", "<|", "[inst", "<<sys", "_of_turn",
+    "system:", "system :", "system note", "system message", "assistant", "language model", "chatbot", "gpt", "llm",
+    " ai ", "ais ", "you are now", "you will now", "from now on", "developer mode", "debug mode", "not follow",
+    "n't follow", "stop follow", "rewrit", "rephras", "summari", "paraphras", "translat", "vergiss", "vergessen",
+    "missachte", "olvid", "caso omiso", "oublie", "pas compte", "esqueça", "desconsidere", "dimentica", "negeer",
+    "vergeet", "zapomnij", "talimat", "komut", "# system", "# response",
 )  # fmt: skip
 _FOREIGN_HINTS = "忽无忘不指命プ지명игпрзаتان｜"  # first letters of the phrases in other scripts
 _SENTENCE = re.compile(r"[^.!?。！？\n]{1,600}[.!?。！？]*[\"”'’»)]*")
@@ -88,24 +89,27 @@ def _refuse(reason: str, detail: str, planted: list[str], excerpt: str, score: f
 
 def planted_instructions(source: str) -> list[str]:
     """The sentences of a document, verbatim and in order, that speak to a language model and tell it what to do."""
-    lowered = source.lower()
-    if not any(hint in lowered for hint in _HINTS) and (
-        source.isascii() or not any(letter in lowered for letter in _FOREIGN_HINTS)
-    ):
+    if not _hinted(source):
         return []
     found: list[str] = []
     following = 0
     for match in _SENTENCE.finditer(source):
         sentence = match[0].strip()
-        plain = _plain(sentence)
-        if _PHRASES["instruction"].search(plain) or _STRICT_TOKEN.search(sentence):
+        if _hinted(sentence) and (_PHRASES["instruction"].search(_plain(sentence)) or _STRICT_TOKEN.search(sentence)):
             found.append(sentence)
             following = _FOLLOWING
         elif following and sentence:
             following -= 1
-            if _PHRASES["demand"].search(plain):
+            if _PHRASES["demand"].search(_plain(sentence)):
                 found.append(sentence)
     return found
+
+
+def _hinted(text: str) -> bool:
+    plain = _plain(text).lower()
+    if any(hint in plain for hint in _HINTS):
+        return True
+    return not plain.isascii() and any(letter in plain for letter in _FOREIGN_HINTS)
 
 
 def _plain(text: str) -> str:

@@ -124,6 +124,8 @@ def _ended(text: str) -> bool:
 
 def _may_end_so(text: str, source: str) -> bool:
     """Whether a last line without a full stop is a complete ending all the same."""
+    if text.endswith(":") and source.endswith(":"):
+        return True  # announces what the next chunk holds
     line = text[text.rfind("\n") + 1 :]
     if _DANGLING.search(line[-40:]):
         return False
