@@ -1,0 +1,106 @@
+"""The numbers of a problem are all used in its note, or at least accounted for (Kimi K2 report, section 2.2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from judges.math.mathml import from_mathml
+from judges.math.numerals import DIGITS, WORDS, Numeral, find_numerals
+from schemas.verdicts import Finding, Verdict
+
+_FRACTION = re.compile(r"\s*(?:/|⁄|⁄)\s*")
+_LATEX_FRACTION = re.compile(r"\\[dt]?frac\s*\{(\d{1,9})\}\s*\{(\d{1,9})\}")
+_WORD = re.compile(r"[A-Za-z]+")
+_CONVERSIONS = tuple(Fraction(n) for n in (2, 3, 4, 7, 10, 12, 16, 24, 30, 36, 52, 60, 100, 365, 1000, 3600, 5280))
+"""Factors by which a note may restate a number in another unit: 2 hours as 120 minutes."""
+
+
+@dataclass(frozen=True)
+class NumbersUsed:
+    """Check `numbers_used`: reason `number_unused`, one finding for each number of the problem that the note drops.
+
+    A number is used when the note holds it or something it plainly became: 20 % as 0.2, 1.2, 80 or 1/5; twice as 2; a dozen
+    as 12; a quarter as 4; 2 hours as 120. The score is the share of numbers used.
+    """
+
+    words: bool = True
+    """Also hold the note to numbers written in English words, two and above."""
+
+    def __call__(self, problem: str, note: str, unused: Sequence[str] = (), language: str = "en") -> Verdict:
+        """Judge `note` (English) against `problem` in `language`.
+
+        `unused` are the note's own declarations of what the problem did not need; numbers in them are accounted for.
+        """
+        required = problem_numbers(problem, language, self.words)
+        present = note_values(from_mathml(note))
+        for declaration in unused:
+            present |= note_values(declaration)
+        missing = [n for n in required if not any(present & forms(v, n.percent) for v in n.values)]
+        score = 1 - len(missing) / len(required) if required else 1.0
+        findings = tuple(
+            Finding("number_unused", f"Use {n.text}, or say why the problem does not need it.", _around(problem, n))
+            for n in missing
+        )
+        return Verdict("numbers_used", not missing, score, "number_unused" if missing else "", findings)
+
+
+def problem_numbers(text: str, language: str = "en", words: bool = True) -> list[Numeral]:
+    """Numbers a solution must account for: `3/4` is one number, and one itself is left out."""
+    found = find_numerals(from_mathml(text), language, words=words and language[:2] == "en")
+    merged: list[Numeral] = []
+    for numeral in found:
+        last = merged[-1] if merged else None
+        if last and not last.word and not numeral.word and _FRACTION.fullmatch(text, last.end, numeral.start):
+            over = numeral.values[0]
+            if over:
+                merged[-1] = Numeral(
+                    (Fraction(last.values[0]) / over,), text[last.start : numeral.end], last.start, numeral.end
+                )
+                continue
+        merged.append(numeral)
+    return [n for n in merged if n.values[0] not in (0, 1)]
+
+
+def note_values(text: str) -> set[Fraction]:
+    """Every value that occurs in `text`: numerals, fractions, number words such as twice, half, dozen."""
+    numerals = find_numerals(text)
+    values = {Fraction(v) for n in numerals for v in n.values}
+    for before, after in zip(numerals, numerals[1:], strict=False):
+        if after.values[0] and _FRACTION.fullmatch(text, before.end, after.start):
+            values.add(Fraction(before.values[0]) / after.values[0])
+    plain = text.translate(DIGITS)
+    values |= {Fraction(int(m[1]), int(m[2])) for m in _LATEX_FRACTION.finditer(plain) if int(m[2])}
+    values |= {WORDS[w] for m in _WORD.finditer(plain) if (w := m[0].lower()) in WORDS}
+    return values
+
+
+def forms(value: int | Fraction, percent: bool) -> set[Fraction]:
+    """What a number may have become in a calculation."""
+    v = Fraction(value)
+    found = {v}
+    if v and v.denominator == 1 and abs(v) <= 12 or 0 < abs(v) < 1:
+        found.add(1 / v)
+    if percent or 0 < v < 1:
+        share = v / 100 if percent else v
+        found |= {
+            share,
+            share * 100,
+            1 - share,
+            1 + share,
+            100 * (1 - share),
+            100 * (1 + share),
+            share.numerator,
+            share.denominator,
+        }
+        if share:
+            found.add(1 / share)
+    found |= {v * factor for factor in _CONVERSIONS}
+    found |= {v / factor for factor in _CONVERSIONS if v.denominator == 1 and (v / factor).denominator in (1, 2, 4)}
+    return {Fraction(f) for f in found}
+
+
+def _around(text: str, numeral: Numeral, width: int = 40) -> str:
+    return " ".join(text[max(0, numeral.start - width) : numeral.end + width].split())
