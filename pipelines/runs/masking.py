@@ -24,7 +24,7 @@ _SECRET_VALUE = re.compile(
     re.VERBOSE,
 )
 _BEARER = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
-_USERINFO = re.compile(r"(\w+://)[^/\s@]*@")
+_USERINFO = re.compile(r"(\w+://)[^/\s@\"',]*@")
 _QUERY = re.compile(
     r"([?&;](?:[\w-]*[_-])?(?:api[_-]?key|key|token|secret|password|sig|signature)=)[^&;\s#]+", re.IGNORECASE
 )
