@@ -14,7 +14,7 @@ from schemas.verdicts import Verdict
 
 
 @dataclass(frozen=True)
-class Form:
+class FormChecks:
     """The six checks of form with their thresholds. Deterministic, linear in the texts, about 0.1 ms for 60 words."""
 
     commentary: Commentary = field(default_factory=Commentary)
@@ -31,6 +31,7 @@ class Form:
         *,
         finish_reason: str = "stop",
         language: str = UNDETERMINED,
+        context: str = "",
         prompt_text: str = "",
     ) -> list[Verdict]:
         """One verdict per check, in the order in which a reader would want to hear of them.
@@ -38,19 +39,20 @@ class Form:
         Args:
             finish_reason: as the endpoint gave it; `length` means cut off.
             language: ISO 639-1 code of the source; `und` has it detected.
+            context: what the writer saw besides the source: the title and what was already rewritten.
             prompt_text: our own wording around the document (the system part), to see it leak.
         """
         return [
             self.injection(source, rewrite, prompt_text),
             self.commentary(source, rewrite),
             self.language(source, rewrite, language),
-            self.truncation(source, rewrite, finish_reason),
+            self.truncation(source, rewrite, finish_reason, context),
             self.length(source, rewrite),
             self.copying(source, rewrite),
         ]
 
 
-_DEFAULT = Form()
+_DEFAULT = FormChecks()
 
 
 def check_form(
@@ -59,8 +61,11 @@ def check_form(
     *,
     finish_reason: str = "stop",
     language: str = UNDETERMINED,
+    context: str = "",
     prompt_text: str = "",
-    form: Form = _DEFAULT,
+    checks: FormChecks = _DEFAULT,
 ) -> list[Verdict]:
-    """`Form()` with its default thresholds, or `form`, applied to one pair."""
-    return form(source, rewrite, finish_reason=finish_reason, language=language, prompt_text=prompt_text)
+    """`FormChecks()` with its default thresholds, or `checks`, applied to one pair."""
+    return checks(
+        source, rewrite, finish_reason=finish_reason, language=language, context=context, prompt_text=prompt_text
+    )

@@ -38,8 +38,9 @@ class Truncation:
         if not 0 < self.max_repeated <= 1:
             raise ValueError(f"Truncation.max_repeated must be in (0, 1], not {self.max_repeated}")
 
-    def __call__(self, source: str, rewrite: str, finish_reason: str = "stop") -> Verdict:
-        loop = self._loop(source, rewrite)
+    def __call__(self, source: str, rewrite: str, finish_reason: str = "stop", context: str = "") -> Verdict:
+        """`context` is what was already rewritten: saying it again is going round in circles, too."""
+        loop = self._loop(source, rewrite) or self._again(source, rewrite, context)
         if loop:
             detail = "Say everything once; the text goes round in circles."
             return Verdict(CHECK, False, 0.0, "repeats_itself", (Finding("loop", detail, "", loop),))
@@ -49,6 +50,16 @@ class Truncation:
             ending = rewrite.rstrip()[-100:]
             return Verdict(CHECK, False, 0.0, "stops_in_the_middle", (Finding("cut_off", detail, "", ending),))
         return _CLEAN
+
+    def _again(self, source: str, rewrite: str, context: str) -> str:
+        """Words of the context that the rewrite says again, or an empty string."""
+        if not context:
+            return ""
+        grams = ngrams(rewrite)
+        again = (grams & ngrams(context)) - ngrams(source)
+        if len(again) <= max(self.loop_words - N, self.max_repeated * len(grams)):
+            return ""
+        return " ".join(next(gram for gram in sequence(words(rewrite)) if gram in again))
 
     def _loop(self, source: str, rewrite: str) -> str:
         """The words that repeat, or an empty string."""
