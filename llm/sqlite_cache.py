@@ -34,8 +34,9 @@ T = TypeVar("T")
 CHECKPOINT_BYTES = 4 << 20
 """Bytes of answers after which the log is copied into the file, on a thread because that waits for the disk."""
 
-LOG_LIMIT = 16_384
-"""Pages of 4 KiB in the log beyond which a commit itself stops to copy it, should the thread ever fall behind."""
+LOG_LIMIT = 8192
+"""Pages of 4 KiB in the log beyond which a commit itself copies the rest, so that the log can start over. While commits
+keep coming the thread alone never gets to the log's end."""
 
 SCHEMA = """
 CREATE TABLE answers (address BLOB NOT NULL UNIQUE, status INTEGER NOT NULL, body BLOB NOT NULL);
@@ -263,7 +264,10 @@ def _code(error: sqlite3.Error) -> int:
 
 def _key(address: str) -> bytes | str:
     """A SHA-256 in hex as its 32 bytes, which halves the index; any other address as it is."""
-    return bytes.fromhex(address) if len(address) == 64 else address
+    try:
+        return bytes.fromhex(address) if len(address) == 64 else address
+    except ValueError:
+        return address
 
 
 def _started(pid: int) -> str:
