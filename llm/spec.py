@@ -1,0 +1,186 @@
+"""Model specs: the one string a user writes to say which model answers, and where it lives.
+
+    smollm2                              the embedded model (options: ?ctx=8192&parallel=1&threads=1)
+    MODEL@http://host:port/v1            any OpenAI-compatible server; key in TOKENMILL_API_KEY or in the URL
+    openai:MODEL                         OPENAI_API_KEY, OPENAI_BASE_URL
+    vllm:MODEL?tensor_parallel_size=2    owns a `vllm serve`; every option becomes one of its flags
+    llamacpp:FILE.gguf?ctx=8192          owns a llama.cpp server on this file (options as for smollm2)
+
+Parsing touches neither the network, nor the disk, nor the environment: a spec means the same on every worker.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Literal
+from urllib.parse import quote, unquote, urlsplit
+
+Kind = Literal["embedded", "endpoint", "openai", "vllm", "llamacpp"]
+
+EMBEDDED = "smollm2"
+FORMS = (
+    f"{EMBEDDED}, MODEL@http://host:port/v1, openai:MODEL, vllm:MODEL?option=value, "
+    "llamacpp:FILE.gguf?ctx=8192&parallel=1&threads=1"
+)
+
+_LLAMA_OPTIONS = {"ctx": (512, 1 << 20), "parallel": (1, 256), "threads": (1, 1024)}
+_OPTION_NAME = re.compile(r"[a-z][a-z0-9_]*(\.[A-Za-z0-9_]+)*")
+_SECRET_OPTIONS = {"api_key": "leave it out: the server listens on loopback only", "hf_token": "set HF_TOKEN instead"}
+_OWN_OPTIONS = {"host", "port", "uds", "model", "served_model_name", "headless", "root_path", "grpc", "help", "config"}
+_ENDPOINT = re.compile(r"@(?=[A-Za-z][A-Za-z0-9+.-]*://)")
+
+
+class SpecError(ValueError):
+    """A model spec, or what it refers to, is wrong; the text is one line that names the fix and holds no secret."""
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A parsed spec. Equal specs reach the same model in the same way."""
+
+    kind: Kind
+    model: str
+    """The model's name on the wire."""
+    base_url: str | None
+    """For `endpoint` the address, without credentials; None where the environment or a managed server decides."""
+    options: tuple[tuple[str, str], ...]
+    """Sorted (name, value) pairs; names in snake_case."""
+    text: str
+    """Canonical spelling without secrets: what manifests, logs and rows may show."""
+    path: str | None = None
+    """For `llamacpp` the model file, as written."""
+    _key: str = field(default="", repr=False)
+
+    @property
+    def managed(self) -> bool:
+        """Whether Tokenmill starts and stops the server itself."""
+        return self.kind in ("embedded", "vllm", "llamacpp")
+
+    @property
+    def local(self) -> bool:
+        """Whether answers cost no money: our own server, or an endpoint on this machine."""
+        return self.managed or (self.base_url is not None and _loopback(urlsplit(self.base_url).hostname or ""))
+
+    def api_key(self) -> str:
+        """The bearer token to send, read from the environment now; empty where none is set or needed."""
+        if self.kind == "openai":
+            return os.environ.get("OPENAI_API_KEY", "")
+        if self.kind == "endpoint":
+            return self._key or os.environ.get("TOKENMILL_API_KEY", "")
+        return ""
+
+
+def parse_spec(text: str) -> ModelSpec:
+    """Read a model spec.
+
+    Raises:
+        SpecError: not one of the forms above, or an option that the form does not take.
+    """
+    text = text.strip()
+    if not text or any(c.isspace() or not c.isprintable() for c in text):
+        raise _wrong(text, "it is empty or holds blanks")
+    if at := _ENDPOINT.search(text):
+        return _endpoint(text, text[: at.start()], text[at.end() :])
+    scheme, colon, rest = text.partition(":")
+    body, _, query = (rest if colon else text).partition("?")
+    if colon and scheme == "openai":
+        if query or "?" in rest:
+            raise _wrong(text, "openai: takes no options")
+        return ModelSpec("openai", _name(text, body), None, (), f"openai:{body}")
+    if colon and scheme == "vllm":
+        options = _options(text, query)
+        _check_vllm(text, options)
+        return ModelSpec("vllm", _name(text, body), None, options, _join(f"vllm:{body}", options))
+    if colon and scheme == "llamacpp":
+        options = _options(text, query)
+        _check_llama(text, options)
+        if not body.endswith(".gguf") or PurePath(body).stem in ("", ".gguf"):
+            raise _wrong(text, "llamacpp: wants the path of a .gguf file")
+        return ModelSpec("llamacpp", PurePath(body).stem, None, options, _join(f"llamacpp:{body}", options), path=body)
+    if not colon and body.lower() == EMBEDDED:
+        options = _options(text, query)
+        _check_llama(text, options)
+        return ModelSpec("embedded", EMBEDDED, None, options, _join(EMBEDDED, options))
+    raise _wrong(text, "no such form")
+
+
+def _endpoint(text: str, model: str, url: str) -> ModelSpec:
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise _wrong(text, "the address cannot be read (is the port a number?)") from None
+    if parts.scheme not in ("http", "https") or not host:
+        raise _wrong(text, "the address must start with http:// or https:// and name a host")
+    if parts.query or parts.fragment or "?" in url or "#" in url:
+        raise _wrong(text, "the address takes no query; put a key in TOKENMILL_API_KEY")
+    netloc = f"[{host}]" if ":" in host else host
+    base_url = f"{parts.scheme}://{netloc}{f':{port}' if port is not None else ''}{parts.path.rstrip('/') or '/v1'}"
+    key = unquote(parts.password or parts.username or "")
+    return ModelSpec("endpoint", _name(text, model), base_url, (), f"{model}@{base_url}", _key=key)
+
+
+def _name(text: str, model: str) -> str:
+    # A leading dash would reach `vllm serve` as a flag.
+    if not model or model.startswith("-"):
+        raise _wrong(text, "the model has no name")
+    return model
+
+
+def _options(text: str, query: str) -> tuple[tuple[str, str], ...]:
+    options: dict[str, str] = {}
+    for pair in query.split("&") if query else ():
+        name, _, value = pair.partition("=")
+        head, dot, tail = unquote(name).partition(".")
+        name = head.replace("-", "_") + dot + tail
+        if not _OPTION_NAME.fullmatch(name):
+            raise _wrong(text, "options are written ?name=value&name=value")
+        if name in options:
+            raise _wrong(text, f"option {name} is given twice")
+        options[name] = unquote(value)
+    return tuple(sorted(options.items()))
+
+
+def _check_llama(text: str, options: tuple[tuple[str, str], ...]) -> None:
+    for name, value in options:
+        if name not in _LLAMA_OPTIONS:
+            raise _wrong(text, f"unknown option {name}; there are {', '.join(_LLAMA_OPTIONS)}")
+        low, high = _LLAMA_OPTIONS[name]
+        if not (value.isascii() and value.isdigit() and low <= int(value) <= high):
+            raise _wrong(text, f"{name} must be a whole number from {low} to {high}")
+
+
+def _check_vllm(text: str, options: tuple[tuple[str, str], ...]) -> None:
+    for name, value in options:
+        if name in _SECRET_OPTIONS:
+            raise _wrong(text, f"{name} would show in logs; {_SECRET_OPTIONS[name]}")
+        if name in _OWN_OPTIONS or name.startswith("ssl_"):
+            raise _wrong(text, f"{name} is decided by Tokenmill")
+        if not value.isprintable():
+            raise _wrong(text, f"{name} holds a control character")
+
+
+def _join(head: str, options: tuple[tuple[str, str], ...]) -> str:
+    if not options:
+        return head
+    # `=` is kept so that an empty value (a bare flag) reads back as one.
+    return head + "?" + "&".join(f"{name}={quote(value, safe='/:,.+-')}" for name, value in options)
+
+
+def _loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _wrong(text: str, why: str) -> SpecError:
+    shown = re.sub(r"(?s)(://).*@", r"\1***@", text)
+    shown = re.sub(r"(?i)((?:key|token|secret|password)[\w.-]*=)[^&\s]*", r"\1***", shown)
+    return SpecError(f"model spec {shown[:200]!r}: {why}; the forms are {FORMS}")
