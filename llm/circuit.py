@@ -63,7 +63,7 @@ class Circuit:
             wait = 0.5 if self._prober else max(0.01, self._next_probe - now)
             try:
                 await asyncio.wait_for(self._changed.wait(), wait)
-            except asyncio.TimeoutError:
+            except TimeoutError:
                 continue
 
     def congested(self, error: str) -> None:

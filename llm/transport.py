@@ -9,7 +9,6 @@ before anything reads them, and travel over one aiohttp session.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import aiohttp
@@ -62,7 +61,7 @@ class _AiohttpClient(httpx2.AsyncClient):
                 # Only failures carry headers that anything looks at (Retry-After).
                 headers = None if answer.status == 200 else list(answer.headers.items())
                 return httpx2.Response(answer.status, headers=headers, content=content, request=request)
-        except asyncio.TimeoutError as error:
+        except TimeoutError as error:
             raise httpx2.ReadTimeout("no answer in time", request=request) from error
         except (aiohttp.ClientError, OSError) as error:
             raise httpx2.ConnectError(str(error) or type(error).__name__, request=request) from error

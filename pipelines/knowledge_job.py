@@ -8,6 +8,7 @@ from functools import partial
 
 import prompts
 from judges.coverage import Coverage
+from judges.faithfulness import PROMPT as JUDGE_PROMPT
 from judges.faithfulness import Faithfulness
 from judges.similarity import Embedder, Similarity
 from llm.spec import parse_spec
@@ -78,7 +79,7 @@ def job(args: argparse.Namespace) -> Job:
         )
     used = [TEMPLATE, *sorted({name for pair in pairs() for name in pair})]
     if judge is not None:
-        used.append(judge.prompt)
+        used.append(JUDGE_PROMPT)
     return Job(
         name="knowledge",
         title="Documents rephrased in diverse styles and perspectives, verified for fidelity",
@@ -127,7 +128,7 @@ def estimate(step: Rephrase, task) -> tuple[dict, dict]:
     tries = step.repairs + 1
     expected, most = {"writer": writer}, {"writer": writer.scaled(tries)}
     if step.checks.judge is not None:
-        fixed = sum(count_tokens(text) for _, text in prompts.load(step.checks.judge.prompt).parts)
+        fixed = sum(count_tokens(text) for _, text in prompts.load(JUDGE_PROMPT).parts)
         votes = step.checks.judge.votes
         windows = -(-judged // step.judged_tokens) if len(chunks) > 1 else 0
         calls = (len(chunks) + windows) * votes

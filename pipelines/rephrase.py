@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import prompts
 from judges.coverage import Coverage
+from judges.faithfulness import PROMPT as JUDGE_PROMPT
 from judges.faithfulness import Faithfulness
-from judges.form import FormChecks
+from judges.form import Form
 from judges.similarity import Similarity
 from llm.call import Answer, Ask, Usage
 from pipelines.chunking import Chunk, chunk, count_tokens, join
@@ -30,7 +32,7 @@ TEMPLATE = "knowledge/rephrase"
 class Checks:
     """The fidelity checks, cheapest first; None switches one off."""
 
-    form: FormChecks = field(default_factory=FormChecks)
+    form: Form = field(default_factory=Form)
     coverage: Coverage | None = field(default_factory=Coverage)
     similarity: Similarity | None = field(default_factory=Similarity)
     judge: Faithfulness | None = field(default_factory=Faithfulness)
@@ -158,6 +160,10 @@ class Rephrase:
             findings=fence("\n".join(f"- {line}" for line in findings[:12]), "corrections") if findings else "",
         )
 
+    def system(self, task: RephrasingTask) -> str:
+        """Our own wording around the documents of one style and perspective."""
+        return _system(task.style, task.perspective)
+
     async def _verdicts(
         self,
         task: RephrasingTask,
@@ -171,7 +177,11 @@ class Rephrase:
         """Verdicts on one rewritten chunk, cheapest checks first; a refusal spares the dearer ones."""
         checks, document = self.checks, task.document
         verdicts = checks.form(
-            source, rewrite, finish_reason=answer.finish_reason, language=document.language, context=context
+            source,
+            rewrite,
+            finish_reason=answer.finish_reason,
+            language=document.language,
+            prompt_text=self.system(task),
         )
         if checks.coverage is not None:
             verdicts.append(checks.coverage(source, rewrite, context, document.language))
@@ -188,9 +198,7 @@ class Rephrase:
     ) -> _Refusal | None:
         """Check the stitched passage against the whole document; the judge reads it in windows of several chunks."""
         checks, document, written = self.checks, task.document, progress.written
-        verdicts = checks.form(
-            document.text, written, finish_reason="stop", language=document.language, context=document.title
-        )
+        verdicts = checks.form(document.text, written, language=document.language, prompt_text=self.system(task))
         if checks.coverage is not None:
             verdicts.append(checks.coverage(document.text, written, document.title, document.language))
         if checks.similarity is not None and all(v.passed for v in verdicts):
@@ -229,7 +237,7 @@ class Rephrase:
         document = task.document
         used = [TEMPLATE, task.style, task.perspective]
         if self.checks.judge is not None:
-            used.append(self.checks.judge.prompt)
+            used.append(JUDGE_PROMPT)
         return {
             "id": task.id,
             "text": text,
@@ -269,6 +277,14 @@ class Rephrase:
             ),
             reason,
         )
+
+
+@lru_cache(maxsize=1024)
+def _system(style: str, perspective: str) -> str:
+    (system,) = (text for role, text in prompts.load(TEMPLATE).parts if role == "system")
+    return system.replace("{{style}}", prompts.load(style).text).replace(
+        "{{perspective}}", prompts.load(perspective).text
+    )
 
 
 def tail(text: str, tokens: int) -> str:

@@ -1,0 +1,250 @@
+"""The client against a real HTTP server that misbehaves on order."""
+
+import asyncio
+import time
+
+import pytest
+
+from llm.cache import open_cache
+from llm.circuit import Circuit
+from llm.client import Client, Endpoint, Player
+from llm.errors import BudgetSpent, CallFailed, CallRefused, EndpointDown, EndpointRejects
+from llm.limiter import AdaptiveLimiter
+from llm.models import Models, Role
+from llm.transport import LeanOpenAI
+from tests.servers.scripted import Faults, Reply, ScriptedServer, completion
+
+
+def run(server, use, tmp_path, *, budget=None, concurrency=32, timeout=5.0, patience=5.0, tries=8, key="k", retry=False):
+    """Run `await use(client)` with a client for a server."""
+
+    async def main():
+        models = Models(
+            {"writer": Role(server.spec)}, str(tmp_path / "answers.sqlite"), "test", budget, concurrency, timeout, patience, tries, retry
+        )  # fmt: skip
+        cache = open_cache(models.cache, run=models.run, budget=budget)
+        lean = LeanOpenAI(base_url=server.url, api_key=key, timeout=timeout)
+        endpoint = Endpoint(lean, AdaptiveLimiter(concurrency), Circuit(server.url, patience), server.url)
+        client = Client(models, {"writer": Player(endpoint, server.models[0], models.roles["writer"])}, cache)
+        try:
+            return await use(client)
+        finally:
+            await lean.close()
+            await cache.close()
+
+    return asyncio.run(main())
+
+
+def say(text, **more):
+    return [{"role": "user", "content": text}], more
+
+
+def echo(body):
+    return "echo " + body["messages"][-1]["content"]
+
+
+async def many(client, count, start=0):
+    answers = await asyncio.gather(*(client.ask([{"role": "user", "content": f"{i}"}], max_tokens=8) for i in range(start, start + count)))
+    return [a.text for a in answers]
+
+
+def test_an_answer_comes_back_with_its_usage(tmp_path):
+    with ScriptedServer(echo) as server:
+        answer = run(server, lambda c: c.ask([{"role": "user", "content": "hi"}], temperature=0.5), tmp_path)
+    assert (answer.text, answer.finish_reason, answer.from_cache) == ("echo hi", "stop", False)
+    assert answer.usage.prompt == 100 and answer.usage.completion >= 1
+
+
+def test_the_wire_carries_what_was_asked_and_what_openai_adds(tmp_path):
+    seen = []
+
+    def answer(body):
+        seen.append(body)
+        return "ok"
+
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    with ScriptedServer(answer, key="secret") as server:
+        run(server, lambda c: c.ask([{"role": "user", "content": "é"}], schema=schema, max_tokens=7, top_p=None), tmp_path, key="secret")
+    (body,) = seen
+    assert body["model"] == "scripted" and body["max_tokens"] == 7 and "top_p" not in body
+    assert body["messages"] == [{"role": "user", "content": "é"}]
+    assert body["response_format"]["json_schema"]["schema"] == schema
+
+
+def test_a_call_is_paid_for_once_in_one_process_and_in_the_next(tmp_path):
+    async def twice(client):
+        return await asyncio.gather(*(client.ask([{"role": "user", "content": "same"}]) for _ in range(20)))
+
+    with ScriptedServer(echo, latency=0.02) as server:
+        run(server, twice, tmp_path)
+        assert server.log.answered == 1
+        again = run(server, lambda c: c.ask([{"role": "user", "content": "same"}]), tmp_path)
+        assert again.from_cache and server.log.answered == 1
+        run(server, lambda c: c.ask([{"role": "user", "content": "same"}], attempt=1), tmp_path)
+        assert server.log.answered == 2
+
+
+def test_faults_cost_no_answer_and_double_none(tmp_path):
+    faults = Faults(too_many=0.05, server_error=0.05, malformed=0.03, hang=0.01)
+    with ScriptedServer(echo, latency=0.005, faults=faults) as server:
+        started = time.monotonic()
+        texts = run(server, lambda c: many(c, 600), tmp_path, timeout=0.5)
+        took = time.monotonic() - started
+    assert texts == [f"echo {i}" for i in range(600)]
+    assert max(server.log.bodies.values()) == 1 and len(server.log.bodies) == 600
+    assert {"429", "500", "malformed", "hang"} <= set(server.log.kinds)
+    assert took < 20
+
+
+def test_concurrency_shrinks_under_congestion_and_recovers(tmp_path):
+    """A server that takes eight requests at a time: everything is answered, most requests are not refused, and the limit
+    is back where it was once the server takes all."""
+    state = {"allowed": 8}
+
+    def answer(body):
+        if server.log.in_flight > state["allowed"]:
+            return Reply(429, b"{}", (("Retry-After", "0.02"),))
+        return echo(body)
+
+    async def use(client):
+        limiter = client.players["writer"].endpoint.limiter
+        texts = await many(client, 400)
+        low = limiter.limit
+        state["allowed"] = 1000
+        texts += await many(client, 800, 400)
+        return texts, low, limiter.limit
+
+    with ScriptedServer(answer, latency=0.01) as server:
+        texts, low, high = run(server, use, tmp_path, concurrency=64)
+    assert texts == [f"echo {i}" for i in range(1200)]
+    assert low <= 16
+    assert high == 64
+
+
+def test_a_few_random_refusals_do_not_starve_the_run(tmp_path):
+    async def use(client):
+        await many(client, 1500)
+        return client.players["writer"].endpoint.limiter.limit
+
+    with ScriptedServer(echo, latency=0.01, faults=Faults(too_many=0.05, retry_after=0.01)) as server:
+        assert run(server, use, tmp_path, concurrency=64) >= 32
+
+
+def test_retry_after_is_honoured(tmp_path):
+    moments = []
+
+    def answer(_):
+        moments.append(time.monotonic())
+        return Reply(429, b"{}", (("Retry-After", "1"),)) if len(moments) == 1 else "ok"
+
+    with ScriptedServer(answer) as server:
+        run(server, lambda c: c.ask([{"role": "user", "content": "x"}]), tmp_path)
+    assert moments[1] - moments[0] >= 1.0
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_a_refused_request_is_remembered_and_not_repeated(tmp_path, status):
+    with ScriptedServer(lambda _: Reply(status, b'{"error":{"message":"context too long"}}')) as server:
+        for _ in range(2):
+            with pytest.raises(CallRefused, match="context too long"):
+                run(server, lambda c: c.ask([{"role": "user", "content": "x"}]), tmp_path)
+        assert server.log.requests == 1
+        with pytest.raises(CallRefused):
+            run(server, lambda c: c.ask([{"role": "user", "content": "x"}]), tmp_path, retry=True)
+        assert server.log.requests == 2
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_wrong_key_or_model_stops_the_run_at_once(tmp_path, status):
+    with ScriptedServer(lambda _: Reply(status, b'{"error":{"message":"no such thing"}}')) as server:
+        with pytest.raises(EndpointRejects, match=f"{status}.*no such thing"):
+            run(server, lambda c: c.ask([{"role": "user", "content": "x"}]), tmp_path)
+        assert server.log.requests == 1
+
+
+def test_an_exhausted_account_is_no_congestion(tmp_path):
+    body = b'{"error":{"code":"insufficient_quota","message":"pay first"}}'
+    with ScriptedServer(lambda _: Reply(429, body)) as server, pytest.raises(EndpointRejects, match="pay first"):
+        run(server, lambda c: c.ask([{"role": "user", "content": "x"}]), tmp_path)
+
+
+def test_one_call_that_always_breaks_is_given_up_while_others_go_on(tmp_path):
+    def answer(body):
+        return Reply(500, b"") if body["messages"][0]["content"] == "bad" else echo(body)
+
+    async def use(client):
+        async def others():
+            for i in range(40):
+                await many(client, 4, i * 4)
+
+        bad = client.ask([{"role": "user", "content": "bad"}])
+        return await asyncio.gather(bad, others(), return_exceptions=True)
+
+    with ScriptedServer(answer, latency=0.05) as server:
+        bad, others = run(server, use, tmp_path, tries=3, patience=60)
+    assert isinstance(bad, CallFailed) and "HTTP 500" in str(bad)
+    assert others is None
+
+
+def test_the_run_waits_for_an_endpoint_that_comes_back(tmp_path):
+    async def use(client):
+        async def interrupt():
+            await asyncio.sleep(0.1)
+            await asyncio.to_thread(server.down)
+            await asyncio.sleep(2.0)
+            await asyncio.to_thread(server.up)
+
+        texts, _ = await asyncio.gather(many(client, 200), interrupt())
+        return texts
+
+    with ScriptedServer(echo, latency=0.05) as server:
+        texts = run(server, use, tmp_path, concurrency=16, patience=20, tries=2)
+    assert texts == [f"echo {i}" for i in range(200)]
+
+
+def test_an_endpoint_that_stays_away_stops_the_run_with_one_line(tmp_path):
+    with ScriptedServer(echo) as server:
+        server.down()
+        with pytest.raises(EndpointDown, match="has not answered for") as caught:
+            run(server, lambda c: many(c, 20), tmp_path, patience=1.0)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_endpoint_that_only_sends_us_away_stops_the_run(tmp_path):
+    with ScriptedServer(lambda _: Reply(429, b"{}")) as server, pytest.raises(EndpointDown, match="HTTP 429"):
+        run(server, lambda c: many(c, 4), tmp_path, patience=1.0)
+
+
+def test_the_budget_is_never_exceeded_and_counts_earlier_runs(tmp_path):
+    async def use(client):
+        results = await asyncio.gather(*(client.ask([{"role": "user", "content": f"{i}"}], max_tokens=20) for i in range(60)), return_exceptions=True)
+        return sum(not isinstance(r, Exception) for r in results), {type(r) for r in results if isinstance(r, Exception)}
+
+    with ScriptedServer(lambda body: completion(echo(body), prompt_tokens=30), latency=0.01) as server:
+        answered, errors = run(server, use, tmp_path, budget=1000)
+        assert errors == {BudgetSpent} and answered > 5
+        assert server.log.tokens <= 1000
+        first = server.log.answered
+        run(server, use, tmp_path, budget=2000)
+        assert server.log.tokens <= 2000
+        assert server.log.answered > first and max(server.log.bodies.values()) == 1
+
+
+def test_malformed_answers_count_against_the_budget(tmp_path):
+    bodies = iter([b'{"choices": [], "usage": {"total_tokens": 500}}'])
+
+    async def use(client):
+        await client.ask([{"role": "user", "content": "x"}], max_tokens=10)
+        return await client.cache.spent()
+
+    with ScriptedServer(lambda body: next(bodies, None) or completion("ok", prompt_tokens=9)) as server:
+        assert run(server, use, tmp_path) == 500 + 10
+
+
+def test_a_hanging_server_is_not_waited_for_longer_than_the_timeout(tmp_path):
+    with ScriptedServer(echo, faults=Faults(hang=1.0)) as server, pytest.raises((CallFailed, EndpointDown)):
+        started = time.monotonic()
+        try:
+            run(server, lambda c: c.ask([{"role": "user", "content": "x"}]), tmp_path, timeout=0.3, tries=2)
+        finally:
+            assert time.monotonic() - started < 5
