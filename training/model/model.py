@@ -59,8 +59,7 @@ class Model(nn.Module):
         self.layers = nn.ModuleList(Block(config, index) for index in range(config.num_hidden_layers))
         self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
-        if config.tie_word_embeddings:
-            self.lm_head.weight = self.embed_tokens.weight
+        self.tie_weights()
         self.frequencies: Tensor
         self.max_logits: Tensor
         self.expert_counts: Tensor
@@ -70,6 +69,11 @@ class Model(nn.Module):
         counts = torch.empty(config.num_moe_layers, config.n_routed_experts, dtype=torch.int64)
         self.register_buffer("expert_counts", counts, persistent=False)
         self.reset_parameters()
+
+    def tie_weights(self) -> None:
+        """Make head and embedding one tensor again where the configuration says so; `to_empty` parts them."""
+        if self.config.tie_word_embeddings:
+            self.lm_head.weight = self.embed_tokens.weight
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
@@ -86,7 +90,8 @@ class Model(nn.Module):
 
     @torch.no_grad()
     def reset_buffers(self) -> None:
-        """Everything that is not loaded from a checkpoint: rotary frequencies and empty statistics."""
+        """What no checkpoint brings: rotary frequencies, empty statistics, the tie of head and embedding."""
+        self.tie_weights()
         if not self.frequencies.is_meta:
             self.frequencies = inverse_frequencies(self.config).to(self.frequencies.device)
         self.max_logits.fill_(-torch.inf)
