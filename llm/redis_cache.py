@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import redis
+from redis import exceptions
 from redis.asyncio import Redis
 from redis.backoff import NoBackoff
 from redis.connection import parse_url
@@ -31,6 +32,10 @@ VERSION = 1
 """Schema version, under the key `tokenmill:schema`."""
 
 T = TypeVar("T")
+
+AWAY = (exceptions.ConnectionError, exceptions.TimeoutError, OSError)
+DENIED = (exceptions.AuthenticationError, exceptions.AuthorizationError)
+"""Subclasses of a connection error in that package, but no repetition mends them."""
 
 COMMIT = """
 -- KEYS: spent, owners, held (mine), last (mine), then one per answer
@@ -125,11 +130,11 @@ class RedisCache(BatchedCache):
                     client.set("tokenmill:schema", VERSION, nx=True)
                     version = client.get("tokenmill:schema")
                 break
-            except redis.BusyLoadingError as error:  # it reads its file after a restart
+            except exceptions.BusyLoadingError as error:  # it reads its file after a restart
                 if time.monotonic() > deadline:
                     raise CacheBroken(self._explain(error)) from error
                 time.sleep(0.1)
-            except (redis.RedisError, OSError) as error:
+            except (exceptions.RedisError, OSError) as error:
                 raise CacheBroken(self._explain(error)) from error
             except (TypeError, ValueError) as error:  # an option in the URL that no connection takes
                 raise CacheBroken(f"the cache's Redis URL has an unusable option ({type(error).__name__})") from None
@@ -153,13 +158,13 @@ class RedisCache(BatchedCache):
     def _explain(self, error: Exception) -> str:
         """One line that says what to do; never the URL, which may hold a password."""
         match error:
-            case redis.AuthenticationError() | redis.AuthorizationError() | redis.NoPermissionError():
+            case exceptions.AuthenticationError() | exceptions.AuthorizationError() | exceptions.NoPermissionError():
                 return f"Redis at {self._where} refuses the user or password of the cache URL"
-            case redis.OutOfMemoryError():
+            case exceptions.OutOfMemoryError():
                 return f"Redis at {self._where} is out of memory; raise its maxmemory and repeat the command"
-            case redis.ReadOnlyError():
+            case exceptions.ReadOnlyError():
                 return f"Redis at {self._where} is a read-only replica; name the primary"
-            case redis.ConnectionError() | redis.TimeoutError() | OSError():
+            case exceptions.ConnectionError() | exceptions.TimeoutError() | OSError():
                 return (
                     f"Redis at {self._where} does not answer ({type(error).__name__}); start it and repeat the command"
                 )
@@ -177,10 +182,8 @@ class RedisCache(BatchedCache):
                 result = await action(self._connected())
                 self._broken = False
                 return result
-            except (redis.RedisError, OSError) as error:
-                passing = isinstance(error, (redis.ConnectionError, redis.TimeoutError, OSError)) and not isinstance(
-                    error, (redis.AuthenticationError, redis.AuthorizationError)
-                )
+            except (exceptions.RedisError, OSError) as error:
+                passing = isinstance(error, AWAY) and not isinstance(error, DENIED)
                 deadline = deadline or time.monotonic() + self.patience
                 if not passing or self._broken or time.monotonic() > deadline:
                     self._broken = True
