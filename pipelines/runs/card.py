@@ -51,7 +51,8 @@ def card_metadata(manifest: Manifest, survey: Survey) -> DatasetCardData:
     configs, infos = [], []
     for rows in survey:
         name = _CONFIGS.get(rows.folder)
-        if name is None or not rows.files:
+        # `datasets` fails on a configuration whose shards have no row.
+        if name is None or not rows.count:
             continue
         default = {"default": True} if name == "default" else {}
         configs.append(

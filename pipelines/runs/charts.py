@@ -24,9 +24,8 @@ def stacked_bar(parts: Sequence[tuple[str, int, str]], whole: int | None = None)
             # A hair's breadth is still shown: what exists must be visible.
             shown = max(width, 0.4)
             title = escape(f"{label}: {n:,}")
-            out.append(
-                f'<rect class="{kind}" x="{_n(min(x, 99.6))}" y="0" width="{_n(shown)}" height="10"><title>{title}</title></rect>'
-            )
+            place = f'x="{_n(min(x, 99.6))}" y="0" width="{_n(shown)}" height="10"'
+            out.append(f'<rect class="{kind}" {place}><title>{title}</title></rect>')
             x += width
     return Markup(
         '<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" role="img">'

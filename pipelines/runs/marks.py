@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 
 from markupsafe import Markup, escape
 
@@ -46,7 +47,7 @@ def marked(text: str, layers: dict[str, list[Span]], limit: int) -> Markup:
     ]
     borders = sorted({0, len(shown), *(s for s, _, _, _ in clipped), *(e for _, e, _, _ in clipped)})
     pieces = []
-    for start, end in zip(borders, borders[1:], strict=False):
+    for start, end in pairwise(borders):
         over = [(layer, kind) for s, e, kind, layer in clipped if s <= start and end <= e]
         piece = escape(visible(shown[start:end]))
         if over:

@@ -19,13 +19,13 @@ import numpy as np
 from markupsafe import Markup
 
 from pipelines.runs import charts, figures, templates
-from pipelines.runs.marks import differing, marked, quoted
+from pipelines.runs.marks import Span, differing, marked, quoted
 from pipelines.runs.masking import masked, masked_command, masked_text
 from pipelines.runs.survey import RATIO_MAX, Rows, Sample, Survey, quantile, survey_run
 from schemas.manifest import Manifest
 
 LABELS = {"data": "Kept", "rejected": "Refused", "failed": "Failed"}
-_SHOWN = 6000
+_SHOWN = 12_000
 """Characters shown of a text; the rest is in the shards."""
 _FINDINGS, _VERDICTS = 8, 60
 _TEXTS = ("text", "source_text", "refused_source", "refused_text", "verdicts", "messages", "excerpt", "message")
@@ -45,8 +45,8 @@ def write_report(out: Path, manifest: Manifest, survey: Survey | None = None) ->
     page = templates.render(
         "report.html.j2",
         m=manifest,
-        css=Markup(css),  # noqa: S704  our own files
-        js=Markup(js),  # noqa: S704
+        css=Markup(css),
+        js=Markup(js),
         policy=f"default-src 'none'; style-src '{_hash(css)}'; script-src '{_hash(js)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'",
         headline=_headline(manifest, survey),
@@ -274,7 +274,12 @@ def _pairs(row: dict[str, Any], lengths: dict[str, int], findings: list[dict[str
             text = ""
         if not source and not text:
             continue
-        lost, added = _differing(source, text, str(row.get("title") or ""))
+        # What a chunk's rewrite says may stand elsewhere in the document.
+        context = "\n".join(
+            str(row.get(c) or "") for c in (("title", "source_text") if i < len(wanted) - 1 else ("title",))
+        )
+        compared = not lengths.keys() & {before, after}
+        lost, added = _differing(source, text, context, row) if compared else ([], [])
         sides = []
         for side, label, body, layer, spans in (
             (0, labels[0], source, "lost", lost),
@@ -294,9 +299,11 @@ def _pairs(row: dict[str, Any], lengths: dict[str, int], findings: list[dict[str
     return pairs
 
 
-def _differing(source: str, text: str, title: str) -> tuple[list, list]:
+def _differing(source: str, text: str, context: str, row: dict[str, Any]) -> tuple[list[Span], list[Span]]:
     find = differing()
-    return find(source, text, context=title) if find and source and text else ([], [])
+    if not find or not source or not text:
+        return [], []
+    return find(source, text, context=context, language=str(row.get("language") or "und"))
 
 
 def _attempts(verdicts: Any) -> list[dict[str, Any]]:

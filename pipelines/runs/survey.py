@@ -29,7 +29,8 @@ RATIO_STEP, RATIO_MAX = 0.01, 3.0
 _DISTINCT = 1000
 _GROUPS = 64
 _BATCH = 256
-_CLIP = 20_000
+CLIP = 200_000
+"""Characters kept of a sample's text."""
 
 
 @dataclass
@@ -48,7 +49,6 @@ class Scores:
 class Sample:
     """A row drawn for showing, long texts clipped; `lengths` has the full length of every clipped column, by name."""
 
-    group: tuple[str, ...]
     row: dict[str, Any]
     lengths: dict[str, int]
 
@@ -120,9 +120,11 @@ def _survey_folder(out: Path, folder: str, samples: int) -> Rows:
         with pq.ParquetFile(path, pre_buffer=False) as shard:
             rows.schema = rows.schema or shard.schema_arrow
             rows.files.append((f"{folder}/{path.name}", shard.metadata.num_rows, path.stat().st_size))
+            first = 0
             for batch in shard.iter_batches(batch_size=_BATCH):
                 _count_batch(rows, batch)
-                draw.offer(batch)
+                draw.offer(batch, path, first)
+                first += len(batch)
     rows.samples = draw.drawn()
     return rows
 
@@ -188,61 +190,78 @@ def _is_verdicts(kind: pa.DataType) -> bool:
 
 
 class _Draw:
-    """Keeps, per group, the rows whose ids have the smallest hashes."""
+    """Keeps, per group, the places of the rows whose ids have the smallest hashes."""
 
     def __init__(self, wanted: int) -> None:
         self._wanted = wanted
-        self._heaps: dict[tuple[str, ...], list[tuple[int, int, Sample]]] = {}
-        self._offered = 0
+        self._heaps: dict[tuple[str, ...], list[tuple[int, Path, int]]] = {}
 
-    def offer(self, batch: pa.RecordBatch) -> None:
+    def offer(self, batch: pa.RecordBatch, path: Path, first: int) -> None:
+        """`first` is the index in `path` of the batch's first row."""
         if not self._wanted:
             return
         names = batch.schema.names
         ids = batch.column("id").cast(pa.string()).to_pylist() if "id" in names else [None] * len(batch)
-        for i, (id_, group) in enumerate(zip(ids, self._groups(batch), strict=True)):
-            self._offered += 1
-            key = id_ if id_ is not None else f"row {self._offered}"
+        for i, (id_, group) in enumerate(zip(ids, _groups(batch), strict=True), start=first):
+            key = id_ if id_ is not None else f"{path.name} {i}"
             # Negated: heapq keeps the smallest on top, and the largest hash is the one to give up.
-            rank = -int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest())
+            entry = (-int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest()), path, i)
             if group not in self._heaps and len(self._heaps) >= _GROUPS:
                 group = ("other",)
             heap = self._heaps.setdefault(group, [])
             if len(heap) < self._wanted:
-                heapq.heappush(heap, (rank, self._offered, _sample(group, batch, i)))
-            elif rank > heap[0][0]:
-                heapq.heapreplace(heap, (rank, self._offered, _sample(group, batch, i)))
+                heapq.heappush(heap, entry)
+            elif entry > heap[0]:
+                heapq.heapreplace(heap, entry)
 
     def drawn(self) -> list[Sample]:
         """At most the wanted number, one group after the other in turn."""
-        queues = [sorted(heap, key=lambda entry: (-entry[0], entry[1])) for heap in self._heaps.values()]
-        queues.sort(key=lambda queue: -queue[0][0])
-        drawn: list[Sample] = []
-        while queues and len(drawn) < self._wanted:
-            for queue in queues:
-                if len(drawn) < self._wanted:
-                    drawn.append(queue.pop(0)[2])
+        queues = [sorted(heap, reverse=True) for heap in self._heaps.values()]
+        queues.sort(reverse=True)
+        places: list[tuple[Path, int]] = []
+        while queues and len(places) < self._wanted:
+            for queue in queues[: self._wanted - len(places)]:
+                places.append(queue.pop(0)[1:])
             queues = [queue for queue in queues if queue]
-        return drawn
-
-    @staticmethod
-    def _groups(batch: pa.RecordBatch) -> list[tuple[str, ...]]:
-        """Rows are spread over reason or error, or else over style and whether a repair was needed."""
-        names = set(batch.schema.names)
-        by = [n for n in ("reason", "error") if n in names] or [n for n in ("style",) if n in names]
-        columns = [batch.column(n).cast(pa.string()).to_pylist() for n in by]
-        if by == ["style"] and "attempts" in names and "chunks" in names:
-            columns.append(pc.greater(batch.column("attempts"), batch.column("chunks")).to_pylist())
-        return (
-            [tuple(str(v)[:200] for v in row) for row in zip(*columns, strict=True)] if columns else [()] * len(batch)
-        )
+        rows = _fetch(places)
+        return [rows[place] for place in places]
 
 
-def _sample(group: tuple[str, ...], batch: pa.RecordBatch, i: int) -> Sample:
+def _groups(batch: pa.RecordBatch) -> list[tuple[str, ...]]:
+    """Rows are spread over reason or error, or else over style and whether a repair was needed."""
+    names = set(batch.schema.names)
+    by = [n for n in ("reason", "error") if n in names] or [n for n in ("style",) if n in names]
+    columns = [batch.column(n).cast(pa.string()).to_pylist() for n in by]
+    if by == ["style"] and "attempts" in names and "chunks" in names:
+        columns.append(pc.greater(batch.column("attempts"), batch.column("chunks")).to_pylist())
+    if not columns:
+        return [()] * len(batch)
+    return [tuple(str(v)[:200] for v in row) for row in zip(*columns, strict=True)]
+
+
+def _fetch(places: list[tuple[Path, int]]) -> dict[tuple[Path, int], Sample]:
+    """The rows at (shard, index), reading only the row groups that hold them."""
+    samples: dict[tuple[Path, int], Sample] = {}
+    for path in {path for path, _ in places}:
+        wanted = {i for p, i in places if p == path}
+        with pq.ParquetFile(path, pre_buffer=False) as shard:
+            first = 0
+            for group in range(shard.num_row_groups):
+                last = first + shard.metadata.row_group(group).num_rows
+                if wanted & set(range(first, last)):
+                    for batch in shard.iter_batches(batch_size=_BATCH, row_groups=[group]):
+                        for i in wanted & set(range(first, first + len(batch))):
+                            samples[path, i] = _sample(batch, i - first)
+                        first += len(batch)
+                first = last
+    return samples
+
+
+def _sample(batch: pa.RecordBatch, i: int) -> Sample:
     row = batch.slice(i, 1).to_pylist()[0]
     lengths: dict[str, int] = {}
     for name, value in row.items():
-        if isinstance(value, str) and len(value) > _CLIP:
+        if isinstance(value, str) and len(value) > CLIP:
             lengths[name] = len(value)
-            row[name] = value[:_CLIP]
-    return Sample(group, row, lengths)
+            row[name] = value[:CLIP]
+    return Sample(row, lengths)

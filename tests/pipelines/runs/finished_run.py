@@ -21,10 +21,10 @@ DOCUMENTS = {
     "tide-mill": (
         "The tide mill at Saltby",
         "The tide mill at Saltby was built in 1786 by Thomas Arkwell on the east bank of the River Orne. Its pond "
-        "covers 3.4 hectares and is filled twice a day through two sluices, each 1.8 m wide.\n\nAt ebb the water drives "
-        "a breast-shot wheel of 5.2 m diameter, which turned four pairs of stones until 1931. A storm on 12 February "
-        "1953 broke the dam; it was repaired in 1958 at a cost of £14,200.\n\nToday the mill grinds about 9 tonnes of "
-        "wheat a year and receives 21,000 visitors.",
+        "covers 3.4 hectares and is filled twice a day through two sluices, each 1.8 m wide.\n\nAt ebb the water "
+        "drives a breast-shot wheel of 5.2 m diameter, which turned four pairs of stones until 1931. A storm on 12 "
+        "February 1953 broke the dam; it was repaired in 1958 at a cost of £14,200.\n\nToday the mill grinds about "
+        "9 tonnes of wheat a year and receives 21,000 visitors.",
         "In 1786 Thomas Arkwell put up a tide mill at Saltby, on the River Orne's east bank. Twice a day two sluices, "
         "each 1.8 m across, let the sea into a pond of 3.4 hectares.\n\nWhen the tide falls, the stored water turns a "
         "breast-shot wheel 5.2 m in diameter. It drove four pairs of stones until 1931. The dam gave way in the storm "
@@ -70,7 +70,7 @@ PERSPECTIVES = ("perspectives/child", "perspectives/expert", "perspectives/pract
 LICENSES = ("CC BY-SA 3.0", "CC BY 4.0", "CC BY-SA 3.0")
 CHECKS = ("format", "copy", "length", "coverage", "similarity", "judge")
 FAULTS = {
-    "number_lost": ("coverage", "Keep the number 1953 (year of the storm).", "12 February 1953", ""),
+    "number_lost": ("coverage", "Keep the number 1.8 m (width of a sluice).", "1.8 m", ""),
     "number_added": ("coverage", "Remove the number 40, which the source does not give.", "", "some 40 years later"),
     "name_lost": ("coverage", "Keep the name Thomas Arkwell.", "Thomas Arkwell", ""),
     "copies_source": ("copy", "Rewrite in your own words; 78 % of the word 8-grams are the source's.", "", ""),
@@ -80,7 +80,8 @@ FAULTS = {
 }
 HOSTILE = (
     "</script><script>alert(1)</script><img src=x onerror=alert(2)> ````\n---\nlicense: mit\n---\n"
-    "</details>\n\n# Not a heading\n\n| a | b |\n{{ 7*7 }} {% raw %} [link](javascript:alert(3)) \u202egnp.exe \x00\x1b[31m"
+    "</details>\n\n# Not a heading\n\n| a | b |\n{{ 7*7 }} {% raw %} [link](javascript:alert(3)) \u202egnp.exe "
+    "\x00\x1b[31m"
 )
 
 
@@ -120,11 +121,17 @@ def rephrasing(i: int, rng: random.Random, **changes: Any) -> Rephrasing:
 
 def refused(i: int, rng: random.Random, **changes: Any) -> RefusedRephrasing:
     reason = list(FAULTS)[i % len(FAULTS)]
-    row = rephrasing(i, rng)
-    text = row.text.replace("Thomas Arkwell", "a local miller").replace("12 February 1953", "a winter night")
-    text = text.replace("1874", "1878").replace("100 bacteria", "several bacteria").replace("31 stakes", "13 stakes")
+    _, _, lost, added = FAULTS[reason]
+    row = rephrasing(0 if lost else i, rng)
+    text = row.text.replace(lost, "a few steps" if lost == "1.8 m" else "a local miller") if lost else row.text
+    text = text.replace(".", f" {added}.", 1) if added else text
+    if reason == "copies_source":
+        text = row.source_text
+    elif reason == "too_short":
+        text = text[:60] + "."
     fields = {f: getattr(row, f) for f in row.__dataclass_fields__}
     fields |= {
+        "id": f"{row.source_id}-{i}/0",
         "text": text,
         "attempts": 5,
         "verdicts": [_refusal(reason, 0, attempt, rng) for attempt in range(3)],
