@@ -1,0 +1,56 @@
+"""Passages of Wikipedia and honest paraphrases of them (see LICENSE.md for their licence)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from importlib import resources
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A passage and one honest paraphrase of it."""
+
+    id: str
+    half: str
+    """`dev` or `test`; all passages of an article are in one half."""
+    title: str
+    source: str
+    rewrite: str
+    style: str
+    names: dict[str, list[str]]
+    """Names of the passage that a fault may swap, by type: `person`, `place`, `org`, `work`."""
+    other_names: dict[str, list[str]]
+    """Names of the same half's other passages, by type."""
+
+
+def _rows(name: str) -> list[dict]:
+    text = resources.files(__name__).joinpath(name).read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def pairs(half: str | None = None) -> list[Pair]:
+    """All pairs, or those of one half, in the order of the files."""
+    passages = {row["id"]: row for row in _rows("passages.jsonl")}
+    pools: dict[str, dict[str, dict[str, None]]] = {"dev": {}, "test": {}}
+    for row in passages.values():
+        for kind, names in row["names"].items():
+            pools[row["half"]].setdefault(kind, {}).update(dict.fromkeys(names))
+    found = []
+    for row in _rows("paraphrases.jsonl"):
+        passage = passages[row["passage"]]
+        own = {name for names in passage["names"].values() for name in names}
+        others = {kind: [n for n in names if n not in own] for kind, names in pools[passage["half"]].items()}
+        found.append(
+            Pair(
+                f"{passage['id']}/{row['style']}",
+                passage["half"],
+                passage["title"],
+                passage["text"],
+                row["text"],
+                row["style"],
+                passage["names"],
+                others,
+            )
+        )
+    return [pair for pair in found if half in (None, pair.half)]

@@ -1,0 +1,84 @@
+"""Statements whose negation changed between a text and its rewrite, by one narrow rule.
+
+A word that follows "not", "never", "cannot" or "n't" at once, and that the other text also has, but only in sentences
+without any negative word, was negated on the way (or, seen from the source, lost its negation). Questions, "not only",
+"not until" and the like are let pass, and everything vaguer is left to the judge model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from judges.fact_words import FUNCTION_WORDS
+from judges.facts import split_words
+
+_CUE = re.compile(r"\b(?:not|never|cannot)\b|n['’]t\b", re.IGNORECASE)
+_NEGATIVE = frozenset(
+    [
+        *("not", "never", "cannot", "no", "none", "nobody", "nothing", "nowhere", "neither", "nor", "without", "t"),
+        *("fail", "fails", "failed", "failure", "refuse", "refused", "refuses", "deny", "denied", "lack", "lacked"),
+        *("lacks", "lacking", "absent", "absence", "unable", "impossible", "hardly", "barely", "rarely", "seldom"),
+        *("prevent", "prevented", "avoid", "avoided", "stop", "stopped", "reject", "rejected", "unlike", "except"),
+        *("few", "little", "only", "until", "unless", "instead", "rather", "despite", "against", "oppose", "opposed"),
+    ]
+)
+_LIMITED = frozenset(["only", "just", "merely", "simply", "until", "unless", "even", "always", "necessarily", "all"])
+"""After these a "not" limits and does not deny."""
+_SENTENCE = re.compile(r"[^.!?;\n]+(?:[.](?!\s)[^.!?;\n]*)*[.!?;]?")
+_TOKEN = re.compile(r"[^\W\d_]+")
+
+Change = tuple[int, int, str]
+"""Start and end (characters) of a negation in one text, and the word it negates there and not in the other."""
+
+
+def negations_changed(source: str, rewrite: str) -> tuple[list[Change], list[Change]]:
+    """Negations of `source` that the rewrite affirms, and negations of `rewrite` that the source affirms. English."""
+    return list(_affirmed(source, rewrite)), list(_affirmed(rewrite, source))
+
+
+def _affirmed(text: str, other: str) -> Iterator[Change]:
+    stems: dict[str, bool] | None = None
+    for cue in _CUE.finditer(text):
+        word = _negated(text, cue.end())
+        if not word or _questions(text, cue.end()):
+            continue
+        stems = _polarity(other) if stems is None else stems
+        if stems.get(_stem(word)) is False:
+            yield cue.start(), cue.end(), word
+
+
+def _negated(text: str, at: int) -> str:
+    """The first content word within four words after a negation, in its own clause."""
+    window = text[at : at + 60]
+    for count, token in enumerate(_TOKEN.finditer(window)):
+        word = token[0].lower()
+        if count == 4 or word in _LIMITED or any(mark in window[: token.start()] for mark in ".,;:!?\n"):
+            return ""
+        if word not in FUNCTION_WORDS and len(word) > 2 and not word.endswith("ly"):
+            return word if at + token.end() < len(text) or len(window) < 60 else ""
+    return ""
+
+
+def _questions(text: str, at: int) -> bool:
+    end = re.compile(r"[.!?\n]").search(text, at, at + 300)
+    return end is not None and end[0] == "?"
+
+
+def _polarity(text: str) -> dict[str, bool]:
+    """Stem -> whether any of its sentences has a negative word."""
+    found: dict[str, bool] = {}
+    for sentence in _SENTENCE.findall(text):
+        words = split_words(sentence)
+        negative = not _NEGATIVE.isdisjoint(words) or any(w.startswith("un") for w in words)
+        for word in words:
+            stem = _stem(word)
+            found[stem] = found.get(stem, False) or negative
+    return found
+
+
+def _stem(word: str) -> str:
+    for ending in ("ing", "ied", "ies", "ed", "es", "s", "e", "y"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word
