@@ -7,7 +7,7 @@ import re
 from fractions import Fraction
 
 _ANNOTATED = re.compile(r"<<([^<>=]{1,80})=([^<>=]{1,40})>>([\d,]*\.?\d+)?")
-_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?|\.\d+")
+_NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+")
 
 
 def plain(solution: str) -> str:

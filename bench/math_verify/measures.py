@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 import resource
 import time
 from collections import Counter
@@ -161,7 +162,7 @@ def _proved(text: str, language: str) -> bool:
 
 def _both(question: str, target: str) -> set[str]:
     """Numerals of the English text whose digits the original shows too, so that a change must be noticed."""
-    digits = "".join(c for c in question if c.isdigit() or c == " ").split()
+    digits = re.findall(r"\d+", question)
     common = set(faults._NUMBER.findall(target)) & set(digits)
     counts = Counter(faults._NUMBER.findall(target))
     return {n for n in common if n != "1" and counts[n] == digits.count(n)}

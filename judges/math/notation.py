@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from judges.math.numerals import DIGITS, NUMBER, comma_decimal
 
-MAX_TEXT = 1_000_000
+MAX_TEXT = 100_000
 """Characters of a text that are read; a longer one is a `ValueError`."""
 
 
@@ -64,6 +64,7 @@ _FUNCTIONS = frozenset(
     ["sqrt", "sin", "cos", "tan", "ln", "log", "exp", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh"]
 )
 _OPERATOR_WORDS = {"times": "*", "plus": "+", "minus": "-"}
+_BEFORE_OPERAND = re.compile(r"[ \t]+[$€£]?[\d(.\\]")
 _GREEK = {"π": "pi", "θ": "theta", "α": "alpha", "β": "beta", "λ": "lambda", "φ": "phi"}
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _VULGAR = {"½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅖": "2/5", "⅗": "3/5", "⅘": "4/5",
@@ -164,7 +165,7 @@ def tokenize(text: str, language: str = "en", math: bool = False) -> list[Token]
         elif kind == "word":
             if raw in _FUNCTIONS:
                 add(Token("func", raw, start, end, inside, glued))
-            elif raw in _OPERATOR_WORDS and not inside:
+            elif raw in _OPERATOR_WORDS and not inside and _BEFORE_OPERAND.match(copy, end):
                 add(Token("op", _OPERATOR_WORDS[raw], start, end, inside, False))
             else:
                 add(Token("word", raw.lower(), start, end, inside, glued))

@@ -38,7 +38,8 @@ class NumbersUsed:
         present = note_values(from_mathml(note))
         for declaration in unused:
             present |= note_values(declaration)
-        missing = [n for n in required if not any(present & forms(v, n.percent) for v in n.values)]
+        used = {key: _is_used(*key, present) for key in {(n.values, n.percent) for n in required}}
+        missing = [n for n in required if not used[n.values, n.percent]]
         score = 1 - len(missing) / len(required) if required else 1.0
         findings = tuple(
             Finding("number_unused", f"Use {n.text}, or say why the problem does not need it.", _around(problem, n))
@@ -100,6 +101,10 @@ def forms(value: int | Fraction, percent: bool) -> set[Fraction]:
     found |= {v * factor for factor in _CONVERSIONS}
     found |= {v / factor for factor in _CONVERSIONS if v.denominator == 1 and (v / factor).denominator in (1, 2, 4)}
     return {Fraction(f) for f in found}
+
+
+def _is_used(values: tuple[int | Fraction, ...], percent: bool, present: set[Fraction]) -> bool:
+    return any(not present.isdisjoint(forms(v, percent)) for v in values)
 
 
 def _around(text: str, numeral: Numeral, width: int = 40) -> str:

@@ -77,6 +77,14 @@ class NotAnExpression(Exception):
     """No expression starts here, or it exceeds the limits."""
 
 
+class NestedTooDeeply(NotAnExpression):
+    """Brackets, powers or signs nested beyond `MAX_DEPTH`."""
+
+
+class TooConvoluted(ValueError):
+    """The text makes the parser go back over it too often to be worth reading."""
+
+
 class Parser:
     """Parses expressions out of one token list; `pos` is the next token not yet read."""
 
@@ -86,12 +94,14 @@ class Parser:
         self.pos = 0
         self._stop = 0
         self._depth = 0
+        self._effort = 20_000 + 10 * len(tokens)
 
     def parse(self, start: int) -> tuple[Node, int]:
         """The longest expression from token `start`, and the index of the token after it.
 
         Raises:
-            NotAnExpression: none starts there.
+            NotAnExpression: none starts there; `pos` is then where reading stopped.
+            TooConvoluted: the parser's effort over all calls is used up.
         """
         self.pos, self._depth = start, 0
         self._stop = min(len(self.tokens), start + MAX_TOKENS)
@@ -105,7 +115,7 @@ class Parser:
     def _expression(self, floor: int) -> Node:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise NotAnExpression("nested too deeply")
+            raise NestedTooDeeply
         left = self._operand()
         while (token := self._peek()) is not None:
             symbol, width = self._infix(token, left)
@@ -118,6 +128,8 @@ class Parser:
             self.pos += width
             try:
                 right = self._expression(strength if symbol != "^" else 29)
+            except NestedTooDeeply:
+                raise
             except NotAnExpression:
                 # "5 - the rest": the expression ended before the operator.
                 self.pos, self._depth = at, depth
@@ -155,6 +167,8 @@ class Parser:
             return ("juxt", 0) if self._touches(token) else ("", 0)
         if kind == "open":
             return ("juxt", 0) if self._touches(token) and text != "{" and not self._is_comment() else ("", 0)
+        if kind == "num" and self.tokens[self.pos - 1].text == ")" and isinstance(left, Op) and left.op == "/":
+            return "juxt", 0  # "(1/2) 1956"
         if kind in ("func", "frac"):
             return ("juxt", 0) if self._touches(token) else ("", 0)
         if kind == "word" and token.math and len(text) <= 3:
@@ -179,6 +193,9 @@ class Parser:
         token = self._peek()
         if token is None:
             raise NotAnExpression("nothing here")
+        self._effort -= 1
+        if self._effort < 0:
+            raise TooConvoluted("the text's formulas are too convoluted to be read in reasonable time")
         self.pos += 1
         kind, text = token.kind, token.text
         if kind == "num":

@@ -8,52 +8,29 @@ from dataclasses import dataclass
 from judges.math.expressions import Node, Quantity, literal
 from judges.math.notation import Token, tokenize
 from judges.math.numerals import comma_decimal
-from judges.math.parser import NotAnExpression, Parser
+from judges.math.parser import NestedTooDeeply, NotAnExpression, Parser
 
 _STARTERS = frozenset(("num", "sym", "open", "money", "frac", "func", "vulgar", "bar"))
 _BROKEN = frozenset(("bad", "func", "frac", "bar"))
 _ANNOTATION = re.compile(r"<<([^<>\n]{1,300})>>")
 _ORDINARY_MINUS = frozenset(("word", "line", "stop", "comma", "colon"))
-# After these words a lone expression is only part of what is meant: "twice 5 = 10", "the sum of 5 and 6 = 11".
-_LEADING = frozenset(
-    [
-        "of",
-        "by",
-        "and",
-        "twice",
-        "double",
-        "triple",
+# What these words do to the expression after them is not read: "half of 20 - 4 = 6", "multiplied by 5 = 20".
+_LEADING = frozenset(("twice", "double", "triple", "half", "thrice", "than", "times", "plus", "minus", "another"))
+_OPERATIONS = frozenset(
+    (
         "half",
-        "than",
-        "times",
-        "plus",
-        "minus",
-        "another",
+        "third",
+        "quarter",
         "sum",
         "difference",
         "product",
         "quotient",
-        "thrice",
-        "to",
-        "from",
-        "or",
-        "day",
-        "week",
-        "month",
-        "year",
-        "step",
-        "box",
-        "case",
-        "part",
-        "round",
-        "number",
-        "question",
-        "person",
-        "item",
-        "group",
-        "squared",
-        "over",
-    ]
+        "multiplied",
+        "divided",
+        "multiply",
+        "divide",
+    )
+    + ("percent", "subtract", "add", "subtracting", "adding", "multiplying", "dividing", "ratio", "square", "root")
 )
 
 
@@ -115,6 +92,9 @@ def _scan(tokens: list[Token], comma: bool, offset: int) -> list[Chain]:
             continue
         try:
             node, j = parser.parse(i)
+        except NestedTooDeeply:
+            i = max(parser.pos, i + 1)
+            continue
         except (NotAnExpression, RecursionError):
             i += 1
             continue
@@ -138,6 +118,9 @@ def _chain(parser: Parser, first: Member | None, at: int, offset: int, chains: l
             start += 1
         try:
             node, end = parser.parse(start)
+        except NestedTooDeeply:
+            at = max(parser.pos, start)
+            break
         except (NotAnExpression, RecursionError):
             at = start
             break
@@ -184,7 +167,7 @@ def _cut_left(tokens: list[Token], i: int, node: Node) -> bool:
     if before.kind == "colon" and before.glued and tokens[i].glued and i > 1 and tokens[i - 2].kind == "num":
         return True
     if before.kind == "word":
-        if before.text in _LEADING:
+        if before.text in _LEADING or any(token.text in _OPERATIONS for token in tokens[max(0, i - 4) : i]):
             return True
         return literal(node) is not None and not isinstance(node, Quantity)
     return False
