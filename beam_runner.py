@@ -39,7 +39,9 @@ def arguments() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line; the exit code."""
     logging.basicConfig(level=logging.DEBUG if os.environ.get("TOKENMILL_DEBUG") else logging.ERROR)
+    argv = list(sys.argv[1:] if argv is None else argv)
     args, beam_args = arguments().parse_known_args(argv)
+    args.command_line = ["python", "beam_runner.py", *argv]
     if hasattr(args, "run"):
         if beam_args:
             print(f"tokenmill: unknown flag {beam_args[0]}", file=sys.stderr)

@@ -129,7 +129,9 @@ def _heads(line: str, gap: str) -> bool:
         return False
     if _HEADING.match(line):
         return True
-    return "\n\n" in gap and len(line) <= 80 and not line.endswith(_CLOSED) and not line.startswith(("-", "*", "•", "|"))
+    return (
+        "\n\n" in gap and len(line) <= 80 and not line.endswith(_CLOSED) and not line.startswith(("-", "*", "•", "|"))
+    )
 
 
 def _code_blocks(text: str) -> list[tuple[str, bool]]:

@@ -1,12 +1,12 @@
 """Knowledge rephrasing (Kimi K2 report, section 2.2 and figure 4).
 
-    documents | draw styles and perspectives | rewrite chunk by chunk, verify, repair | data, rejected, failed
+documents | draw styles and perspectives | rewrite chunk by chunk, verify, repair | data, rejected, failed
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import apache_beam as beam
 from apache_beam.coders import registry
@@ -14,14 +14,15 @@ from apache_beam.coders import registry
 from llm.models import Models
 from pipelines.pairs import draw_pairs
 from pipelines.rephrase import Rephrase
+from pipelines.transforms import DATA, FAILED, REJECTED
 from pipelines.transforms.parsing import DocumentParser
-from pipelines.transforms.rollout import DATA, FAILED, REJECTED, Rollout
+from pipelines.transforms.rollout import Rollout
 from pipelines.transforms.sinks import WriteShards
 from pipelines.transforms.sources import Piece, ReadRows
 from schemas.documents import Document, FailedRow
 from schemas.knowledge import RefusedRephrasing, Rephrasing, RephrasingTask
 
-for row_type in (Document, FailedRow, RephrasingTask, Rephrasing, RefusedRephrasing):
+for row_type in (RephrasingTask, Rephrasing, RefusedRephrasing):
     registry.register_row(row_type)
 
 
@@ -32,7 +33,7 @@ class Knowledge:
     step: Rephrase
     rephrasings: int = 2
     """Rewrites per document; the report rephrases its corpora at most twice."""
-    parser: DocumentParser = DocumentParser()
+    parser: DocumentParser = field(default_factory=DocumentParser)
     max_document_bytes: int = 5_000_000
 
     def tasks(self, document: Document) -> Iterator[RephrasingTask]:

@@ -6,11 +6,11 @@ import argparse
 from dataclasses import asdict
 from functools import partial
 
+from judges.similarity import Embedder, Similarity
+
 import prompts
 from judges.coverage import Coverage
-from judges.faithfulness import PROMPT as JUDGE_PROMPT
 from judges.faithfulness import Faithfulness
-from judges.similarity import Embedder, Similarity
 from llm.spec import parse_spec
 from pipelines.knowledge import Knowledge, build
 from pipelines.pairs import draw_pairs, pairs
@@ -30,15 +30,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_arguments(parser)
     shape = parser.add_argument_group("how documents are rewritten")
     shape.add_argument(
-        "--rephrasings", type=options.positive, default=USUAL, metavar="K", help="rewrites per document, each in another style (default 2)"
+        "--rephrasings",
+        type=options.positive,
+        default=USUAL,
+        metavar="K",
+        help="rewrites per document, each in another style (default 2)",
     )
-    shape.add_argument("--chunk-tokens", type=options.positive, default=256, metavar="N", help="target size of a chunk (default 256)")
-    shape.add_argument("--repairs", type=int, default=2, metavar="N", help="further tries for a refused chunk (default 2)")
+    shape.add_argument(
+        "--chunk-tokens", type=options.positive, default=256, metavar="N", help="target size of a chunk (default 256)"
+    )
+    shape.add_argument(
+        "--repairs", type=int, default=2, metavar="N", help="further tries for a refused chunk (default 2)"
+    )
     checks = parser.add_argument_group("how rewrites are checked")
-    checks.add_argument("--embedding-model", default="minilm", metavar="NAME", help="a sentence-transformers model (default: the packaged MiniLM)")
+    checks.add_argument(
+        "--embedding-model",
+        default="minilm",
+        metavar="NAME",
+        help="a sentence-transformers model (default: the packaged MiniLM)",
+    )
     checks.add_argument("--no-similarity", action="store_true", help="leave out the embedding check")
     checks.add_argument("--no-judge", action="store_true", help="leave out the judge model")
-    checks.add_argument("--votes", type=options.positive, default=1, metavar="N", help="judge's votes per text, odd (default 1)")
+    checks.add_argument(
+        "--votes", type=options.positive, default=1, metavar="N", help="judge's votes per text, odd (default 1)"
+    )
 
 
 def job(args: argparse.Namespace) -> Job:
@@ -79,7 +94,7 @@ def job(args: argparse.Namespace) -> Job:
         )
     used = [TEMPLATE, *sorted({name for pair in pairs() for name in pair})]
     if judge is not None:
-        used.append(JUDGE_PROMPT)
+        used.append(judge.prompt)
     return Job(
         name="knowledge",
         title="Documents rephrased in diverse styles and perspectives, verified for fidelity",
@@ -99,7 +114,15 @@ def job(args: argparse.Namespace) -> Job:
             "judge_votes": 0 if judge is None else args.votes,
             **{
                 name: getattr(step, name)
-                for name in ("chunk_tokens", "repairs", "tail_tokens", "before_tokens", "judged_tokens", "temperature", "top_p")
+                for name in (
+                    "chunk_tokens",
+                    "repairs",
+                    "tail_tokens",
+                    "before_tokens",
+                    "judged_tokens",
+                    "temperature",
+                    "top_p",
+                )
             },
         },
         max_row_bytes=args.max_document_bytes,
@@ -128,13 +151,15 @@ def estimate(step: Rephrase, task) -> tuple[dict, dict]:
     tries = step.repairs + 1
     expected, most = {"writer": writer}, {"writer": writer.scaled(tries)}
     if step.checks.judge is not None:
-        fixed = sum(count_tokens(text) for _, text in prompts.load(JUDGE_PROMPT).parts)
+        fixed = sum(count_tokens(text) for _, text in prompts.load(step.checks.judge.prompt).parts)
         votes = step.checks.judge.votes
         windows = -(-judged // step.judged_tokens) if len(chunks) > 1 else 0
         calls = (len(chunks) + windows) * votes
         again = judged if windows else 0
         judge = Plan(calls, fixed * calls + round((judged + again) * 2.1) * votes, 80 * calls)
-        repeated = Plan(len(chunks) * votes, fixed * len(chunks) * votes + round(judged * 2.1) * votes, 240 * len(chunks) * votes)
+        repeated = Plan(
+            len(chunks) * votes, fixed * len(chunks) * votes + round(judged * 2.1) * votes, 240 * len(chunks) * votes
+        )
         expected["judge"] = judge
         most["judge"] = judge + repeated.scaled(step.repairs)
     return expected, most

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from judges.similarity import Similarity
+
 import prompts
 from judges.coverage import Coverage
-from judges.faithfulness import PROMPT as JUDGE_PROMPT
 from judges.faithfulness import Faithfulness
 from judges.form import Form
-from judges.similarity import Similarity
 from llm.call import Answer, Ask, Usage
 from pipelines.chunking import Chunk, chunk, count_tokens, join
 from pipelines.transforms.rollout import Accepted, Rejected
@@ -237,7 +237,7 @@ class Rephrase:
         document = task.document
         used = [TEMPLATE, task.style, task.perspective]
         if self.checks.judge is not None:
-            used.append(JUDGE_PROMPT)
+            used.append(self.checks.judge.prompt)
         return {
             "id": task.id,
             "text": text,
@@ -303,8 +303,6 @@ def summary(judgements: Sequence[Judgement]) -> list[Judgement]:
     """Every refusal in order, then for each check its lowest-scoring passed verdict."""
     lowest: dict[str, Judgement] = {}
     for judgement in judgements:
-        if judgement.passed and (
-            judgement.check not in lowest or judgement.score < lowest[judgement.check].score
-        ):
+        if judgement.passed and (judgement.check not in lowest or judgement.score < lowest[judgement.check].score):
             lowest[judgement.check] = judgement
     return [j for j in judgements if not j.passed] + list(lowest.values())

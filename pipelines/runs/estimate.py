@@ -98,7 +98,9 @@ def show(job: Job, inputs: Inputs, prices: Prices, args: argparse.Namespace) -> 
             )
     console = Console()
     console.print(table)
-    tokens = {label: sum(p.prompt + p.completion for p in plans.values()) for label, plans in (("e", expected), ("m", most))}
+    tokens = {
+        label: sum(p.prompt + p.completion for p in plans.values()) for label, plans in (("e", expected), ("m", most))
+    }
     console.print(
         f"{tokens['e']:,} tokens expected, {tokens['m']:,} at most"
         + (

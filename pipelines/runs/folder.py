@@ -51,7 +51,9 @@ class OutputFolder:
             try:
                 return orjson.loads(file.read())
             except ValueError:
-                raise UsageError(f"--output {self.path}: its manifest.json is not readable; choose another folder") from None
+                raise UsageError(
+                    f"--output {self.path}: its manifest.json is not readable; choose another folder"
+                ) from None
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -84,7 +86,9 @@ class OutputFolder:
         if not ours:
             for kind in KINDS:
                 if FileSystems.exists(self.at(kind)):
-                    raise UsageError(f"--output {self.path}: {kind}/ is there but no manifest of ours; choose another folder")
+                    raise UsageError(
+                        f"--output {self.path}: {kind}/ is there but no manifest of ours; choose another folder"
+                    )
         try:
             self._delete(WORK)
             for kind in KINDS:

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ from pipelines.runs.job import Job
 from pipelines.runs.masking import masked_command
 from pipelines.runs.options import default_cache
 from pipelines.runs.progress import Progress
-from pipelines.transforms.rollout import NAMESPACE
+from pipelines.transforms import NAMESPACE
 from schemas.manifest import Manifest
 
 OK, FAILED, USAGE, STOPPED, INTERRUPTED = 0, 1, 2, 3, 130
@@ -126,7 +126,7 @@ def _run(
     if earlier is not None and not _to_be_replaced(earlier, fingerprint, args, out):
         _say(f"{out.path} is finished already: {_counted(earlier['counts'])}. Nothing was done", OK)
         return _verdict(earlier["counts"])
-    started, clock = datetime.now(timezone.utc), time.monotonic()
+    started, clock = datetime.now(UTC), time.monotonic()
     options, local = _options(beam_args, found, job)
     if not local:
         models = _elsewhere(models)
@@ -146,18 +146,21 @@ def _run(
         "read": counters.get("read", 0),
         "unreadable": counters.get("unreadable", 0),
         "tasks": sum(counters.get(kind, 0) for kind in KINDS),
-        **{name: _rows(paths[kind]) for name, kind in (("accepted", "data"), ("rejected", "rejected"), ("failed", "failed"))},
+        **{
+            name: _rows(paths[kind])
+            for name, kind in (("accepted", "data"), ("rejected", "rejected"), ("failed", "failed"))
+        },
     }
     check_sum(counts, job.tasks_per_row)
     manifest = Manifest(
         job=job.name,
         title=job.title,
-        command=masked_command(sys.argv),
+        command=masked_command(args.command_line),
         config=config,
         fingerprint=fingerprint,
         seed=args.seed,
         started=started.isoformat(timespec="seconds"),
-        finished=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        finished=datetime.now(UTC).isoformat(timespec="seconds"),
         duration_s=round(time.monotonic() - clock, 3),
         versions=_versions(),
         models=_described_models(job),
@@ -233,10 +236,10 @@ def _options(beam_args: Sequence[str], found: inputs.Inputs, job: Job) -> tuple[
     On this machine Beam's portable runner is used directly (the default runner would download a Go binary), with a worker
     process per core once the input is worth it and the model is not itself bound to these cores.
     """
-    try:
-        options = PipelineOptions(list(beam_args))
-    except SystemExit:
-        raise UsageError("a flag is wrong, see above") from None
+    options = PipelineOptions(list(beam_args))
+    unknown = _unknown_flags(beam_args)
+    if unknown:
+        raise UsageError(f"unknown flag {unknown[0]}; --help lists ours, and Beam's own are accepted too")
     runner = (options.view_as(StandardOptions).runner or "DirectRunner").rsplit(".")[-1]
     if runner not in ("DirectRunner", "FnApiRunner", "BundleBasedDirectRunner", "SwitchingDirectRunner"):
         return options, False
@@ -246,6 +249,17 @@ def _options(beam_args: Sequence[str], found: inputs.Inputs, job: Job) -> tuple[
         if (os.cpu_count() or 1) > 1 and found.size > ONE_PROCESS_BYTES and not embedded:
             options = PipelineOptions([*beam_args, "--direct_running_mode=multi_processing", "--direct_num_workers=0"])
     return options, True
+
+
+def _unknown_flags(beam_args: Sequence[str]) -> list[str]:
+    """Flags that neither we nor Beam know; Beam itself would drop them with a warning."""
+    parser = argparse.ArgumentParser(allow_abbrev=False, add_help=False)
+    for group in {str(cls): cls for cls in PipelineOptions.__subclasses__()}.values():
+        group._add_argparse_args(parser)
+    try:
+        return parser.parse_known_args(list(beam_args))[1]
+    except SystemExit:
+        raise UsageError("a flag of Beam's has a wrong value, see above") from None
 
 
 def _execute(

@@ -54,7 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="GLOB",
         help="Parquet, JSONL (.gz, .zst), .txt or .md; local or on any Beam filesystem",
     )
-    data.add_argument("--output", metavar="DIR", help="a folder for this run alone; required unless previewing or estimating")
+    data.add_argument(
+        "--output", metavar="DIR", help="a folder for this run alone; required unless previewing or estimating"
+    )
     data.add_argument(
         "--columns",
         default="",
@@ -63,7 +65,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     data.add_argument("--limit", type=positive, metavar="N", help="read only the first N rows")
     data.add_argument(
-        "--max-document-bytes", type=positive, default=5_000_000, metavar="N", help="longer rows go to failed/ (default 5 MB)"
+        "--max-document-bytes",
+        type=positive,
+        default=5_000_000,
+        metavar="N",
+        help="longer rows go to failed/ (default 5 MB)",
     )
     data.add_argument("--overwrite", action="store_true", help="replace a finished run of other settings in DIR")
     models = parser.add_argument_group("models")
@@ -84,23 +90,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     models.add_argument(
         "--judge-sampling", type=object_of, default={}, metavar="JSON", help="the same for the judge's calls"
     )
-    models.add_argument("--max-concurrency", type=positive, default=64, metavar="N", help="calls in flight per worker process")
+    models.add_argument(
+        "--max-concurrency", type=positive, default=64, metavar="N", help="calls in flight per worker process"
+    )
     models.add_argument("--timeout", type=seconds, default=600.0, metavar="S", help="seconds to wait for one answer")
     models.add_argument(
-        "--patience", type=seconds, default=300.0, metavar="S", help="seconds that an endpoint may be gone before the run stops"
+        "--patience",
+        type=seconds,
+        default=300.0,
+        metavar="S",
+        help="seconds that an endpoint may be gone before the run stops",
     )
     money = parser.add_argument_group("money")
     money.add_argument("--estimate", action="store_true", help="print calls, tokens and cost, and make no call")
-    money.add_argument("--preview", type=positive, metavar="N", help="rewrite N rows, show them side by side, write nothing to DIR")
+    money.add_argument(
+        "--preview", type=positive, metavar="N", help="rewrite N rows, show them side by side, write nothing to DIR"
+    )
     money.add_argument(
         "--max-tokens",
         type=positive,
         metavar="N",
         help="tokens this output may cost in all, over repeated commands; the run stops cleanly before it would exceed them",
     )
-    money.add_argument("--prices", metavar="FILE", help="JSON with prices per million tokens, on top of the shipped table")
-    money.add_argument("--cache", metavar="PATH|URL", help="answers are kept here: a file or redis://… (default: ~/.cache/tokenmill)")
-    money.add_argument("--retry-failed", action="store_true", help="ask again what failed or was refused by the endpoint")
+    money.add_argument(
+        "--prices", metavar="FILE", help="JSON with prices per million tokens, on top of the shipped table"
+    )
+    money.add_argument(
+        "--cache", metavar="PATH|URL", help="answers are kept here: a file or redis://… (default: ~/.cache/tokenmill)"
+    )
+    money.add_argument(
+        "--retry-failed", action="store_true", help="ask again what failed or was refused by the endpoint"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of every draw (default 0)")
 
 

@@ -1,1 +1,6 @@
-"""PTransforms that several pipelines share."""
+"""PTransforms that several DAGs share, and the names by which they hand rows on."""
+
+DATA, REJECTED, FAILED = "data", "rejected", "failed"
+"""Outputs of a pipeline, and folders of a run."""
+NAMESPACE = "tokenmill"
+"""Namespace of all our Beam metrics."""

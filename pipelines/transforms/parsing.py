@@ -7,9 +7,13 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from apache_beam.coders import registry
+
 from judges.language import detect
 from pipelines.transforms.sources import RowUnreadable
 from schemas.documents import Document
+
+registry.register_row(Document)
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,10 @@ from llm import runtime as runtimes
 from llm.call import Ask
 from llm.errors import RunStopped
 from llm.models import Models
+from pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
 from schemas.documents import FailedRow
 
 In = TypeVar("In", contravariant=True)
-
-DATA, REJECTED, FAILED = "data", "rejected", "failed"
-NAMESPACE = "tokenmill"
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,13 @@ import apache_beam as beam
 import orjson
 import pyarrow.parquet as pq
 import zstandard
+from apache_beam import typehints
+from apache_beam.coders import registry
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import Metrics
 
-from pipelines.transforms.rollout import FAILED, NAMESPACE
+from pipelines.transforms import FAILED, NAMESPACE
 from schemas.documents import FailedRow
 
 Row = TypeVar("Row", covariant=True)
@@ -26,6 +28,8 @@ JSONL = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.
 TEXT = (".txt", ".md", ".markdown")
 PARQUET = (".parquet",)
 FORMATS = PARQUET + JSONL + TEXT
+
+registry.register_row(FailedRow)
 
 
 @dataclass(frozen=True)
@@ -172,10 +176,9 @@ class ReadRows(beam.PTransform):
             start
             | "List pieces" >> beam.Create(self.pieces)
             | "Spread pieces" >> beam.Reshuffle()
-            | "Read pieces"
-            >> beam.ParDo(_Read(self.parser, self.max_bytes)).with_outputs(FAILED, main="rows")
+            | "Read pieces" >> beam.ParDo(_Read(self.parser, self.max_bytes)).with_outputs(FAILED, main="rows")
         )
-        read["rows"].element_type = tuple[str, self.parser.row_type]  # type: ignore[name-defined]
+        read["rows"].element_type = typehints.KV[str, self.parser.row_type]
         read[FAILED].element_type = FailedRow
         unique = (
             read["rows"]

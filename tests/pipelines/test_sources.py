@@ -1,0 +1,196 @@
+"""Reading: every row of every format ends as a document or as a row of `failed`, with its reason."""
+
+import gzip
+import json
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+
+from pipelines.runs import inputs
+from pipelines.runs.errors import UsageError
+from pipelines.transforms.parsing import DocumentParser
+from pipelines.transforms.sources import ReadRows
+from tests.pipelines.direct import collect
+
+PARSER = DocumentParser()
+
+
+def read(tmp_path, pattern="*", *, limit=None, max_bytes=5_000_000, parser=PARSER):
+    found = inputs.find([str(tmp_path / pattern)], limit=limit)
+
+    def build(root):
+        rows, failed = root | ReadRows(found.pieces, parser, max_bytes=max_bytes)
+        return {"rows": rows, "failed": failed}
+
+    outcome = collect(build)
+    rows = sorted(outcome["rows"], key=lambda d: (d.source_file, d.source_row))
+    return rows, sorted(outcome["failed"], key=lambda f: (f.source_file, f.source_row)), found
+
+
+def lines(path, *rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+ROW = {"id": "a", "title": "A", "text": "Text of a.", "language": "en", "license": "mit"}
+
+
+def test_every_format_gives_the_same_document(tmp_path):
+    line = (json.dumps(ROW) + "\n").encode()
+    (tmp_path / "1.jsonl").write_bytes(line)
+    (tmp_path / "2.jsonl.gz").write_bytes(gzip.compress(line))
+    (tmp_path / "3.jsonl.zst").write_bytes(zstandard.compress(line))
+    pq.write_table(pa.Table.from_pylist([ROW]), tmp_path / "4.parquet")
+    for number in range(1, 5):
+        rows, failed, _ = read(tmp_path, f"{number}.*")
+        assert [(d.id, d.title, d.text, d.language, d.license) for d in rows] == [("a", "A", "Text of a.", "en", "mit")]
+        assert not failed
+
+
+def test_text_files_are_one_document_each(tmp_path):
+    (tmp_path / "n.txt").write_text("\ufeffFirst line.\r\nSecond line.\n", encoding="utf-8")
+    (tmp_path / "m.md").write_text("# River\n\nIt flows.")
+    rows, _, found = read(tmp_path)
+    assert [(d.source_file, d.text) for d in rows] == [
+        ("m.md", "# River\n\nIt flows."),
+        ("n.txt", "First line.\nSecond line."),
+    ]
+    assert found.rows == 2 and rows[0].id != rows[1].id
+
+
+def test_what_cannot_be_read_is_in_failed_with_its_reason(tmp_path):
+    good = json.dumps(ROW).encode()
+    (tmp_path / "a.jsonl").write_bytes(
+        b"\n".join(
+            [
+                good,
+                b"not json",
+                b"[1, 2]",
+                b'{"id": "b"}',
+                b'{"id": "c", "text": "  \\n "}',
+                b'{"id": "d", "text": 7}',
+                b'{"id": "e", "text": "caf\xe9"}',
+                b'{"id": "a", "text": "again"}',
+                b'{"id": "f", "text": "\\ud800"}',
+                b'{"id": "g", "text": "' + b"x" * 20_000 + b'"}',
+                b"",
+                b'{"id": "h", "text": "last one"}',
+            ]
+        )
+    )
+    rows, failed, found = read(tmp_path, max_bytes=10_000)
+    assert [d.id for d in rows] == ["a", "h"]
+    assert [(f.source_row, f.error) for f in failed] == [
+        (1, "invalid_json"), (2, "not_an_object"), (3, "no_text"), (4, "empty_text"), (5, "not_text"),
+        (6, "invalid_utf8"), (7, "duplicate_id"), (8, failed[7].error), (9, "too_long"),
+    ]  # fmt: skip
+    assert failed[7].error in ("invalid_utf8", "invalid_json")
+    assert all(f.message and "\n" not in f.message for f in failed)
+    assert "row 0" in failed[6].message
+
+
+def test_a_ten_megabyte_line_does_not_stop_the_others(tmp_path):
+    with (tmp_path / "a.jsonl").open("w") as file:
+        file.write(json.dumps({"id": "big", "text": "word " * 2_100_000}) + "\n" + json.dumps(ROW) + "\n")
+    rows, failed, _ = read(tmp_path)
+    assert [d.id for d in rows] == ["a"]
+    assert [(f.source_row, f.error) for f in failed] == [(0, "too_long")]
+    assert len(failed[0].excerpt) <= 500
+
+
+def test_a_cut_off_file_gives_its_rows_and_says_where_it_ends(tmp_path):
+    content = gzip.compress(
+        b"".join(
+            json.dumps({"id": i, "text": f"text {i} " + str(hash(str(i))) * 20}).encode() + b"\n" for i in range(2000)
+        )
+    )
+    (tmp_path / "a.jsonl.gz").write_bytes(content[: len(content) // 2])
+    rows, failed, _ = read(tmp_path)
+    assert rows and len(rows) < 2000
+    assert [f.error for f in failed] == ["unreadable_file"] or [f.error for f in failed] == [
+        "invalid_json",
+        "unreadable_file",
+    ]
+
+
+def test_parquet_is_read_by_row_groups_and_numbers_its_rows(tmp_path):
+    pq.write_table(
+        pa.table({"id": range(25), "text": [f"text {i}" for i in range(25)]}), tmp_path / "a.parquet", row_group_size=10
+    )
+    rows, _, found = read(tmp_path)
+    assert len(found.pieces) == 3 and found.rows == 25
+    assert [(d.source_row, d.id) for d in rows] == [(i, str(i)) for i in range(25)]
+
+
+@pytest.mark.parametrize("limit", [1, 7, 12, 100])
+def test_a_limit_takes_the_first_rows_in_order(tmp_path, limit):
+    lines(tmp_path / "a.jsonl", *({"id": f"a{i}", "text": "t"} for i in range(5)))
+    pq.write_table(
+        pa.table({"id": [f"b{i}" for i in range(6)], "text": ["t"] * 6}), tmp_path / "b.parquet", row_group_size=4
+    )
+    lines(tmp_path / "c.jsonl", *({"id": f"c{i}", "text": "t"} for i in range(5)))
+    rows, _, found = read(tmp_path, limit=limit)
+    every = [f"a{i}" for i in range(5)] + [f"b{i}" for i in range(6)] + [f"c{i}" for i in range(5)]
+    assert [d.id for d in rows] == every[:limit]
+    assert found.rows == min(limit, 16)
+
+
+def test_rows_without_an_id_get_one_that_stays(tmp_path):
+    lines(tmp_path / "a.jsonl", {"text": "one"}, {"text": "two", "id": ""}, {"text": "three", "id": None})
+    first, _, _ = read(tmp_path)
+    again, _, _ = read(tmp_path)
+    assert len({d.id for d in first}) == 3 and [d.id for d in first] == [d.id for d in again]
+
+
+def test_columns_can_be_named_otherwise(tmp_path):
+    lines(
+        tmp_path / "a.jsonl",
+        {"url": "u", "body": "Der Text ist auf Deutsch und wird nicht übersetzt, sondern gelesen."},
+    )
+    rows, _, found = read(tmp_path, parser=DocumentParser(text="body", id="url"))
+    assert [(d.id, d.language) for d in rows] == [("u", "de")]
+    inputs.check_columns(found, DocumentParser(text="body"))
+    with pytest.raises(UsageError, match=r"no column 'text'.*body, url.*--columns"):
+        inputs.check_columns(found, PARSER)
+    with pytest.raises(UsageError, match="no column 'name'"):
+        inputs.check_columns(found, DocumentParser(text="body", title="name"))
+
+
+def test_what_is_wrong_with_the_input_is_one_clear_line(tmp_path):
+    (tmp_path / "a.csv").write_text("x")
+    (tmp_path / "b.parquet").write_text("not parquet")
+    (tmp_path / "c.jsonl").write_text("garbage\n")
+    (tmp_path / "d.jsonl.zst").write_text("not zstd")
+    for pattern, message in [
+        ("nothing*", "no such file"),
+        ("a.csv", "unknown format"),
+        ("b.parquet", "not readable as Parquet"),
+        ("", "is a folder"),
+    ]:
+        with pytest.raises(UsageError, match=message) as caught:
+            inputs.find([str(tmp_path / pattern) if pattern else str(tmp_path)])
+        assert "\n" not in str(caught.value)
+    for name, message in [("c.jsonl", "not JSON"), ("d.jsonl.zst", "cannot be read")]:
+        with pytest.raises(UsageError, match=message):
+            inputs.check_columns(inputs.find([str(tmp_path / name)]), PARSER)
+
+
+def test_unicode_is_normalised_and_newlines_are_one_kind(tmp_path):
+    lines(tmp_path / "a.jsonl", {"id": "a", "text": "Cafe\u0301\r\nau lait\0", "title": " Two \n lines "})
+    ((row,), _, _) = read(tmp_path)
+    assert row.text == "Caf\u00e9\nau lait" and row.title == "Two lines"
+
+
+def test_reading_pickles_into_another_process(tmp_path):
+    lines(tmp_path / "a.jsonl", *({"id": str(i), "text": f"text {i}"} for i in range(10)), {"id": "3", "text": "again"})
+    found = inputs.find([str(tmp_path / "*")])
+
+    def build(root: beam.Pipeline):
+        rows, failed = root | ReadRows(found.pieces, PARSER)
+        return {"rows": rows, "failed": failed}
+
+    outcome = collect(build, processes=2)
+    assert sorted(int(d.id) for d in outcome["rows"]) == list(range(10))
+    assert [f.error for f in outcome["failed"]] == ["duplicate_id"]
