@@ -60,11 +60,19 @@ def write_report(out: Path, manifest: Manifest, survey: Survey | None = None) ->
         samples=[_sample_view(rows, sample) for rows in survey for sample in rows.samples],
         totals={rows.folder: rows.count for rows in survey},
         labels=LABELS,
+        calls=[(role, _Zeros(calls)) for role, calls in manifest.calls.items() if isinstance(calls, dict)],
         models=[{**model, "spec": masked_text(str(model.get("spec", "")))} for model in manifest.models],
         config=json.dumps(masked(manifest.config), indent=2, ensure_ascii=False, default=str),
         command=shlex.join(masked_command(manifest.command)),
     )
     return templates.write_whole(Path(out) / "report.html", page)
+
+
+class _Zeros(dict):
+    """Counts, where one that is not given is 0."""
+
+    def __missing__(self, key: str) -> int:
+        return 0
 
 
 def _hash(content: str) -> str:

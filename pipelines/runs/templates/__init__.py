@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+from markupsafe import Markup
 
 from pipelines.runs import figures
 
@@ -19,6 +20,7 @@ def _environment() -> jinja2.Environment:
         loader=jinja2.PackageLoader("pipelines.runs", "templates"),
         # The report is HTML made of untrusted rows; the card is Markdown and quotes by its own filters.
         autoescape=lambda name: name is not None and ".html" in name,
+        finalize=_visible,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -26,6 +28,11 @@ def _environment() -> jinja2.Environment:
     )
     environment.filters |= figures.FILTERS
     return environment
+
+
+def _visible(value: Any) -> Any:
+    """No value that a template prints carries control characters or direction overrides."""
+    return figures.visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def text(name: str) -> str:
