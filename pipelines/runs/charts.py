@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from markupsafe import Markup, escape
 
+from pipelines.runs.figures import one_line
+
 _WIDTH, _HEIGHT = 300.0, 84.0
 
 
@@ -23,7 +25,7 @@ def stacked_bar(parts: Sequence[tuple[str, int, str]], whole: int | None = None)
             width = 100 * n / total
             # A hair's breadth is still shown: what exists must be visible.
             shown = max(width, 0.4)
-            title = escape(f"{label}: {n:,}")
+            title = escape(one_line(f"{label}: {n:,}"))
             place = f'x="{_n(min(x, 99.6))}" y="0" width="{_n(shown)}" height="10"'
             out.append(f'<rect class="{kind}" {place}><title>{title}</title></rect>')
             x += width
@@ -58,7 +60,7 @@ def histogram(series: Sequence[tuple[str, str, np.ndarray]], low: float, high: f
                     f'width="{_n(width - 1.2)}" height="{_n(height)}"/>'
                 )
         hover = f'<rect class="hover" x="{_n(i * width)}" y="0" width="{_n(width)}" height="{_n(_HEIGHT)}"/>'
-        out.append(f"<g><title>{escape(f'{span}: {said}')}</title>{''.join(rects)}{hover}</g>")
+        out.append(f"<g><title>{escape(one_line(f'{span}: {said}'))}</title>{''.join(rects)}{hover}</g>")
     return Markup(
         f'<svg class="histogram" viewBox="0 0 {_n(_WIDTH)} {_n(_HEIGHT + 1)}" preserveAspectRatio="none" role="img">'
         f'{"".join(out)}<rect class="axis" x="0" y="{_n(_HEIGHT)}" width="{_n(_WIDTH)}" height="1"/></svg>'

@@ -52,7 +52,7 @@ def marked(text: str, layers: dict[str, list[Span]], limit: int) -> Markup:
         piece = escape(visible(shown[start:end]))
         if over:
             classes = " ".join(dict.fromkeys(layer for layer, _ in over))
-            title = "; ".join(dict.fromkeys(kind.replace("_", " ") for _, kind in over))
+            title = visible("; ".join(dict.fromkeys(kind.replace("_", " ") for _, kind in over)))
             piece = Markup('<mark class="{}" title="{}">{}</mark>').format(classes, title, piece)
         pieces.append(piece)
     return Markup("").join(pieces)
