@@ -4,9 +4,12 @@ from __future__ import annotations
 
 
 def hostile_texts() -> dict[str, str]:
-    """Name to text; each is given to every check as note, as answer and as source."""
+    """Name to text; each is given to every check as note, as answer and as source.
+
+    All but the last are cut to the length that the checks still read.
+    """
     tower = "9^{" * 30 + "9" + "}" * 30
-    return {
+    texts = {
         "tower of powers": f"${tower} = 1$",
         "flat tower": "2 = " + "9**" * 40 + "9",
         "tower with a symbol": f"$x = {tower} + x^{{{tower}}}$",
@@ -47,3 +50,4 @@ def hostile_texts() -> dict[str, str]:
         "digits of every script": "১২৩৪৫৬৭৮৯০" * 10_000,
         "null bytes": "1\x00+\x001 = 3" * 1000,
     }
+    return {name: text[:99_999] for name, text in texts.items()} | {"too long": "1 + 1 = 3. " * 200_000}

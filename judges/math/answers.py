@@ -65,7 +65,7 @@ def final_answer(text: str) -> str:
     """
     text = from_mathml(text)
     boxes = list(_BOX.finditer(text))
-    for match in reversed(boxes):
+    for match in reversed(boxes[-20:]):
         inside = _braced(text, match.end())
         if inside.strip():
             return inside.strip()
@@ -215,6 +215,8 @@ class FinalAnswer:
         return False
 
     def _stated(self, expected: Answer, sentence: str, language: str) -> bool:
+        if len(sentence) > MAX_ANSWER:
+            return False
         numbers = [n for n in find_numerals(sentence, language) if not n.word] or find_numerals(sentence, language)
         equation = re.split(r"=|≈|\\approx", sentence)
         tail = [read_answer(re.split(r"[.!?](?:\s|$)", equation[-1])[0], language)] if len(equation) > 1 else []

@@ -13,7 +13,7 @@ from judges.math.statements import Chain, Member, find_chains
 from schemas.verdicts import Finding, Verdict
 
 MAX_STATEMENTS = 5_000
-"""Chains of one text that are decided; a text with more is refused as `ValueError` rather than half checked."""
+"""Relations of one text that are decided; a text with more is refused as `ValueError` rather than half checked."""
 _QUOTE = 200
 
 _DISOWNED = re.compile(
@@ -65,8 +65,9 @@ class Equalities:
     def statements(self, text: str, language: str = "en") -> list[Statement]:
         """Every stated relation with what was decided, in order of place; positions are in `text`, without MathML."""
         chains = find_chains(text, language)
-        if len(chains) > MAX_STATEMENTS:
-            raise ValueError(f"{len(chains)} statements exceed {MAX_STATEMENTS}")
+        count = sum(len(chain.relations) for chain in chains)
+        if count > MAX_STATEMENTS:
+            raise ValueError(f"{count} statements exceed {MAX_STATEMENTS}")
         known = Knowledge(values=assignments(text, chains))
         return [
             self._decided(text, chain, left, relation, right, known)

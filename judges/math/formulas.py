@@ -79,10 +79,10 @@ class _Pieces:
             quote = text[start:end]
             formulas.append((_signature(quote, language), quote))
             chars[start:end] = " " * (end - start)
+        for start, end, signature in _plain_formulas("".join(chars), language):
+            formulas.append((signature, text[start:end]))
+            chars[start:end] = " " * (end - start)
         prose = "".join(chars)
-        for start, end, signature in _plain_formulas(prose, language):
-            formulas.append((signature, prose[start:end]))
-            prose = prose[:start] + " " * (end - start) + prose[end:]
         return cls(code, formulas, find_numerals(prose, language, words=False), prose)
 
 
@@ -101,7 +101,7 @@ def _signature(formula: str, language: str) -> tuple[str, ...]:
 
 
 def _plain_formulas(prose: str, language: str) -> list[tuple[int, int, tuple[str, ...]]]:
-    """Runs such as `3 x 4 = 12` or `<<48/2=24>>` outside LaTeX: positions and signature, later ones first."""
+    """Runs such as `3 x 4 = 12` or `<<48/2=24>>` outside LaTeX: positions and signature."""
     runs: list[tuple[int, int, tuple[str, ...]]] = []
     run: list = []
     comma = comma_decimal(language)
@@ -132,7 +132,7 @@ def _plain_formulas(prose: str, language: str) -> list[tuple[int, int, tuple[str
             )
             runs.append((run[0].start, run[-1].end, signature))
         run = []
-    return runs[::-1]
+    return runs
 
 
 def _number_text(numeral: str, comma: bool) -> str:

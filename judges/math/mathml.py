@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
+from judges.math.numerals import bounded
+
 _ISLAND = re.compile(r"<math\b[^<>]{0,300}>(?:(?!<math\b).){0,20000}?</math>", re.DOTALL | re.IGNORECASE)
 _MAX_DEPTH = 60
 
@@ -53,8 +55,12 @@ def _latex(tag: str, parts: list[str]) -> str:
 
 
 def from_mathml(text: str) -> str:
-    """`text` with every `<math>` element replaced by `$LaTeX$`; unchanged if there is none."""
-    if "<math" not in text.lower():
+    """`text` with every `<math>` element replaced by `$LaTeX$`; unchanged if there is none.
+
+    Raises:
+        ValueError: the text is longer than `numerals.MAX_TEXT`.
+    """
+    if "<math" not in bounded(text).lower():
         return text
 
     def convert(match: re.Match[str]) -> str:

@@ -11,10 +11,7 @@ from bisect import bisect_right
 from functools import cache
 from typing import NamedTuple
 
-from judges.math.numerals import DIGITS, NUMBER, comma_decimal
-
-MAX_TEXT = 100_000
-"""Characters of a text that are read; a longer one is a `ValueError`."""
+from judges.math.numerals import DIGITS, NUMBER, bounded, comma_decimal
 
 
 class Token(NamedTuple):
@@ -40,6 +37,7 @@ _BLANK = re.compile(
     r"|\(?\d{1,3}[.)](?=[ \t])|\(?[a-z]\)(?=[ \t])))",
     re.DOTALL | re.IGNORECASE,
 )
+_ENVIRONMENT = re.compile(r"\\begin\{(?:align|equation|gather|split|cases|eqnarray)")
 _DELIMITERS = re.compile(r"\\\[|\\\]|\\\(|\\\)|\$\$|(?<!\\)\$")
 _PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{2,} +[A-Za-z]{2,}")
 _RELATIONS = {
@@ -117,13 +115,16 @@ def hide(text: str) -> tuple[str, list[int]]:
             pending = None
         if mark in closer and (mark != "$" or not copy[end : end + 1].isspace()) and (not pending or pending[0] == "$"):
             pending = (mark, start)
-    if "\\begin{" in text:
-        for match in re.finditer(r"\\begin\{(?:align|equation|gather|aligned|split|cases)", text):
-            stop = text.find("\\end{", match.end())
-            if bisect_right(edges, match.start()) % 2 == 0 and stop > 0:
-                at = bisect_right(edges, match.start())
-                if at == len(edges) or edges[at] >= stop:
-                    edges[at:at] = [match.start(), stop]
+    last = 0
+    for match in _ENVIRONMENT.finditer(text) if "\\begin{" in text else ():
+        if match.start() < last or bisect_right(edges, match.start()) % 2:
+            continue
+        last = text.find("\\end{", match.end())
+        if last < 0:
+            break
+        at = bisect_right(edges, match.start())
+        if at == len(edges) or edges[at] >= last:
+            edges[at:at] = [match.start(), last]
     return "".join(chars) if chars else copy, edges
 
 
@@ -133,11 +134,9 @@ def tokenize(text: str, language: str = "en", math: bool = False) -> list[Token]
     `math` reads all of it as if inside LaTeX delimiters.
 
     Raises:
-        ValueError: longer than `MAX_TEXT`.
+        ValueError: longer than `numerals.MAX_TEXT`.
     """
-    if len(text) > MAX_TEXT:
-        raise ValueError(f"text of {len(text)} characters exceeds {MAX_TEXT}")
-    copy, edges = hide(text)
+    copy, edges = hide(bounded(text))
     tokens: list[Token] = []
     add = tokens.append
     last_end = -1

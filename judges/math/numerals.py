@@ -10,6 +10,8 @@ import unicodedata
 from dataclasses import dataclass
 from fractions import Fraction
 
+MAX_TEXT = 100_000
+"""Characters of a text that the checks read; a longer one is a `ValueError`, never half checked."""
 MAX_DIGITS = 200
 """Longer numerals are left unread, so no arithmetic on them can be slow."""
 
@@ -40,7 +42,7 @@ COMMA_LANGUAGES = frozenset(
         "hr",
         "sk",
         "sl",
-    ]
+    ]  # fmt: skip
 )
 """ISO 639-1 codes whose decimal mark is the comma."""
 
@@ -66,6 +68,17 @@ NUMBER = {
 }
 """Regular expression of an unsigned numeral, by whether the decimal mark is a comma."""
 _NUMBER = {comma: re.compile(pattern) for comma, pattern in NUMBER.items()}
+
+
+def bounded(text: str) -> str:
+    """`text` itself.
+
+    Raises:
+        ValueError: it is longer than `MAX_TEXT`.
+    """
+    if len(text) > MAX_TEXT:
+        raise ValueError(f"text of {len(text)} characters exceeds {MAX_TEXT}; cut it into chunks")
+    return text
 
 
 def comma_decimal(language: str) -> bool:
@@ -101,27 +114,9 @@ def value(numeral: str, comma: bool = False) -> tuple[int | Fraction, int]:
 
 
 _SMALL = [
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
-]
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+]  # fmt: skip
 _TENS = dict(
     zip(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], range(20, 100, 10), strict=True)
 )
@@ -192,10 +187,13 @@ def find_numerals(text: str, language: str = "en", words: bool = True) -> list[N
     """Every number written in `text` with digits, and in English words if `words`, in order of place.
 
     `language` settles separators; an empty string keeps both readings of an ambiguous numeral.
+
+    Raises:
+        ValueError: the text is longer than `MAX_TEXT`.
     """
     comma = comma_decimal(language)
-    plain = text.translate(DIGITS)
-    found = []
+    plain = bounded(text).translate(DIGITS)
+    found: list[Numeral] = []
     position, n = 0, len(plain)
     pattern = _NUMBER[comma]
     while match := pattern.search(plain, position):

@@ -56,6 +56,8 @@ _CLAUSE = frozenset(
         "from",
         "with",
         "by",
+        "divided",
+        "multiplied",
         "gives",
         "makes",
         "plus",
@@ -66,7 +68,7 @@ _CLAUSE = frozenset(
         "thus",
         "hence",
         "total",
-    ]
+    ]  # fmt: skip
 )
 _UNIT_LETTERS = frozenset("mglLshtkcJNWVC")
 _SUFFIXES = {"squared": 2, "cubed": 3}
@@ -178,7 +180,9 @@ class Parser:
             if following and following.kind == "num" and following.glued:
                 if len(following.text) == 2 and following.text < "60":
                     raise NotAnExpression("a clock time")
-                return "/", 1
+                # "3:100+20=120" is a label and a sum, "3:4 = 6:8" are ratios.
+                after = self._peek(2)
+                return ("/", 1) if after is None or after.kind != "op" else ("", 0)
         return "", 0
 
     def _touches(self, token: Token) -> bool:
@@ -435,7 +439,7 @@ KNOWN_SHORT = frozenset(
         "pt",
         "hp",
         "kmh",
-    ]
+    ]  # fmt: skip
 )
 
 

@@ -29,9 +29,10 @@ _OPERATIONS = frozenset(
         "divided",
         "multiply",
         "divide",
-    )
-    + ("percent", "subtract", "add", "subtracting", "adding", "multiplying", "dividing", "ratio", "square", "root")
+    )  # fmt: skip
+    + ("percent", "subtract", "subtracting", "adding", "multiplying", "dividing", "ratio", "square", "root")
 )
+_PREPOSITIONS = frozenset(("of", "by", "and", "from", "with", "to"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def find_chains(text: str, language: str = "en") -> list[Chain]:
     """Every chain of two or more readable members, in order of place; calculator annotations `<<48/2=24>>` among them.
 
     Raises:
-        ValueError: the text is longer than `notation.MAX_TEXT`.
+        ValueError: the text is longer than `numerals.MAX_TEXT`.
     """
     chains: list[Chain] = []
     if "<<" in text:
@@ -167,7 +168,9 @@ def _cut_left(tokens: list[Token], i: int, node: Node) -> bool:
     if before.kind == "colon" and before.glued and tokens[i].glued and i > 1 and tokens[i - 2].kind == "num":
         return True
     if before.kind == "word":
-        if before.text in _LEADING or any(token.text in _OPERATIONS for token in tokens[max(0, i - 4) : i]):
+        if before.text in _LEADING:
+            return True
+        if before.text in _PREPOSITIONS and any(token.text in _OPERATIONS for token in tokens[max(0, i - 5) : i]):
             return True
         return literal(node) is not None and not isinstance(node, Quantity)
     return False
@@ -196,8 +199,6 @@ def _cut_right(tokens: list[Token], end: int) -> bool:
         "dozen",
         "pairs",
         "of",
-        "times",
-        "plus",
     )
 
 
