@@ -22,7 +22,7 @@ class Copying:
     """
 
     max_share: float = 0.4
-    """Largest share of the rewrite's words that may be copied."""
+    """Largest share of the rewrite's words, names and numbers not counted, that may be copied."""
     max_run: int = 40
     """Largest number of words copied in one piece, names and numbers not counted."""
     min_words: int = 25
@@ -40,9 +40,9 @@ class Copying:
         shared -= _quoted_ngrams(source)
         copied, longest, where = _runs(rewrite, shared)
         factor = 2 if unspaced(rewrite) else 1  # characters, not words
-        share = copied / max(1, len(words(rewrite)))
+        share = copied / max(1, sum(map(_free, split(rewrite))))
         score = round(1 - share, 4)
-        if share <= self.max_share and longest <= factor * self.max_run:
+        if (share <= self.max_share or copied < 2 * N) and longest <= factor * self.max_run:
             return Verdict(CHECK, True, score)
         excerpt = _excerpt(rewrite, *where)
         detail = f"Say this in other words: {share:.0%} of the words stand in runs copied from the source."
@@ -57,9 +57,14 @@ def _quoted_ngrams(source: str) -> frozenset[tuple[str, ...]]:
     if not _QUOTE_MARKS.search(source):
         return frozenset()
     quotations = _QUOTATION.findall(source)
-    if 2 * sum(map(len, quotations)) > len(source):
+    if 3 * sum(map(len, quotations)) > 2 * len(source):
         return frozenset()
     return frozenset(gram for quotation in quotations for gram in ngrams(quotation))
+
+
+def _free(word: str) -> bool:
+    """Whether another word could stand for this one: not a number, not capitalised."""
+    return word == word.lower() and not word.isdigit()
 
 
 def _runs(rewrite: str, shared: frozenset[tuple[str, ...]]) -> tuple[int, int, tuple[int, int]]:
@@ -75,9 +80,9 @@ def _runs(rewrite: str, shared: frozenset[tuple[str, ...]]) -> tuple[int, int, t
             run = 0
         elif end == 0:
             run = 0
-        fresh = sum(1 for word in spelled[max(i, end) : i + N] if word.islower() and not word.isdigit())
-        run += fresh
-        copied += fresh
+        more = sum(map(_free, spelled[max(i, end) : i + N]))
+        run += more
+        copied += more
         end = i + N
         if run > longest:
             longest, where = run, (start, end)

@@ -10,6 +10,7 @@ from judges.injection import Injection
 from judges.language import UNDETERMINED, Language
 from judges.length import Length
 from judges.truncation import Truncation
+from judges.words import release
 from schemas.verdicts import Verdict
 
 
@@ -42,7 +43,7 @@ class FormChecks:
             context: what the writer saw besides the source: the title and what was already rewritten.
             prompt_text: our own wording around the document (the system part), to see it leak.
         """
-        return [
+        verdicts = [
             self.injection(source, rewrite, prompt_text),
             self.commentary(source, rewrite),
             self.language(source, rewrite, language),
@@ -50,6 +51,8 @@ class FormChecks:
             self.length(source, rewrite),
             self.copying(source, rewrite),
         ]
+        release()
+        return verdicts
 
 
 _DEFAULT = FormChecks()

@@ -10,7 +10,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from judges import patterns
-from judges.words import ngrams, words
+from judges.words import ngrams, unspaced, words
 from prompts.fence import CONTROL_TOKEN
 from schemas.verdicts import Finding, Verdict
 
@@ -19,7 +19,8 @@ CHECK = "injection"
 _PHRASES = patterns.load("injection")
 # A document without any of these holds no instruction that the phrases would find; most documents end here.
 _HINTS = (
-    "ignor", "disregard", "forget", "override", "bypass", "instruct", "prompt", "<|", "[inst", "<<sys", "_of_turn",
+    "ignor", "disregard", "forget", "override", "bypass", "instruct", "prompt", "<|", "[inst", "[/inst", "[system", "[tool", "[avail",
+    "<<sys", "_of_turn",
     "system:", "system :", "system note", "system message", "assistant", "language model", "chatbot", "gpt", "llm",
     " ai ", "ais ", "you are now", "you will now", "from now on", "developer mode", "debug mode", "not follow",
     "n't follow", "stop follow", "rewrit", "rephras", "summari", "paraphras", "translat", "vergiss", "vergessen",
@@ -106,7 +107,7 @@ def planted_instructions(source: str) -> list[str]:
 
 
 def _hinted(text: str) -> bool:
-    plain = _plain(text).lower()
+    plain = f" {_plain(text).lower()}".replace("\n", " ")
     if any(hint in plain for hint in _HINTS):
         return True
     return not plain.isascii() and any(letter in plain for letter in _FOREIGN_HINTS)
@@ -159,7 +160,9 @@ def _spaced(demand: str) -> re.Pattern[str] | None:
     tokens = words(demand)
     if not tokens:
         return None
-    return re.compile(r"(?<!\w)" + r"\W{1,3}".join(map(re.escape, tokens)) + r"(?!\w)", re.IGNORECASE)
+    if unspaced(demand):
+        return re.compile(r"\W{0,3}".join(tokens))
+    return re.compile(r"(?<!\w)" + r"\W{1,3}".join(tokens) + r"(?!\w)", re.IGNORECASE)
 
 
 def _kept(rest: str, rewrite: str) -> float:

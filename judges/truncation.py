@@ -130,7 +130,7 @@ def _ended(text: str) -> bool:
     core = text[-40:].rstrip(_CLOSERS)
     if core[-1:] in _STOPS:
         return True
-    return text.endswith(("```", "$$", "\\]")) or _UNSTOPPED.match(core[-1:]) is not None
+    return text.endswith(("```", "$$", "\\]")) or _UNSTOPPED.search(core[-12:]) is not None
 
 
 def _may_end_so(text: str, source: str) -> bool:
@@ -140,11 +140,11 @@ def _may_end_so(text: str, source: str) -> bool:
     line = text[text.rfind("\n") + 1 :]
     if _DANGLING.search(line[-40:]):
         return False
+    before = text[: len(text) - len(line)].rstrip()
+    earlier = before[before.rfind("\n") + 1 :]
     if line.startswith("|"):
-        return line.endswith("|")
+        return line.endswith("|") and (not earlier.startswith("|") or earlier.count("|") == line.count("|"))
     if _ITEM.match(line):
-        before = text[: len(text) - len(line)].rstrip()
-        earlier = before[before.rfind("\n") + 1 :]
         return not (_ITEM.match(earlier) and _ended(earlier))
     if line.startswith("#"):
         return source[source.rfind("\n") + 1 :].startswith("#")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 # Scripts written without spaces: every character counts as a word, or one sentence would be a single word.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 _ASCII_GAPS = {code: " " for code in range(128) if not chr(code).isalnum()}
-_CACHED_CHARACTERS = 50_000  # longer texts are not kept alive by the caches
+_LARGE = 50_000  # characters: the words of longer texts are kept only until `release`
 
 N = 8
 """Length of the n-grams by which copying, leaking and looping are recognised."""
@@ -22,12 +23,19 @@ def split(text: str) -> list[str]:
 
 def words(text: str) -> list[str]:
     """Lower-case words, as many and in the same places as `split` gives. Shared: do not modify."""
-    return _words(text) if len(text) > _CACHED_CHARACTERS else _cached_words(text)
+    return _large_words(text) if len(text) > _LARGE else _small_words(text)
 
 
 def ngrams(text: str) -> frozenset[tuple[str, ...]]:
     """The distinct word n-grams of length `N`."""
-    return _ngrams(text) if len(text) > _CACHED_CHARACTERS else _cached_ngrams(text)
+    return _large_ngrams(text) if len(text) > _LARGE else _small_ngrams(text)
+
+
+def release() -> None:
+    """Forget large texts: call it when done with a pair."""
+    if _large_words.cache_info().currsize:
+        _large_words.cache_clear()
+        _large_ngrams.cache_clear()
 
 
 def unspaced(text: str) -> bool:
@@ -43,10 +51,10 @@ def _ngrams(text: str) -> frozenset[tuple[str, ...]]:
     return frozenset(sequence(words(text)))
 
 
-def sequence(tokens: list[str]):
+def sequence(tokens: list[str]) -> Iterator[tuple[str, ...]]:
     """All n-grams of a word list, in order."""
     return zip(*(tokens[i:] for i in range(N)), strict=False)
 
 
-_cached_words = lru_cache(maxsize=32)(_words)
-_cached_ngrams = lru_cache(maxsize=32)(_ngrams)
+_small_words, _large_words = lru_cache(maxsize=32)(_words), lru_cache(maxsize=4)(_words)
+_small_ngrams, _large_ngrams = lru_cache(maxsize=32)(_ngrams), lru_cache(maxsize=4)(_ngrams)
