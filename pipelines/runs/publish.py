@@ -75,7 +75,7 @@ def read_manifest(out: Path) -> Manifest:
     try:
         return Manifest(**json.loads(path.read_bytes()))
     except FileNotFoundError:
-        hint = "repeat its command to finish it" if Path(out).is_dir() else "there is no such folder"
+        hint = "repeat its command to finish it" if Path(out).is_dir() else "there is no such folder on this machine"
         raise UsageError(f"{out} holds no finished run (no manifest.json): {hint}") from None
     except (ValueError, TypeError) as error:
         raise UsageError(f"{path} is no manifest of a run: {one_line(error)}") from None

@@ -88,7 +88,8 @@ def _headline(manifest: Manifest, survey: Survey) -> tuple[str, str]:
     if not kept:
         return "bad", f"None of {total:,} rows was kept."
     mood = "good" if kept >= 0.5 * total and failed <= 0.1 * total else "mixed"
-    return mood, f"{kept:,} of {total:,} rows kept ({figures.share(kept, total)})."
+    share = figures.share(kept, total).replace(" ", "\u00a0")
+    return mood, f"{kept:,} of {total:,} rows kept ({share})."
 
 
 def _tiles(manifest: Manifest, survey: Survey) -> list[dict[str, str]]:
@@ -300,6 +301,7 @@ def _pairs(row: dict[str, Any], lengths: dict[str, int], findings: list[dict[str
                     "label": label,
                     "html": marked(body, {layer: spans, "quote": quotes}, _SHOWN),
                     "length": length,
+                    "marks": len(spans),
                     "more": max(length - _SHOWN, 0),
                 }
             )

@@ -145,7 +145,7 @@ class TestHostileRows:
 
 class TestGlance:
     def test_outcome_tokens_cost_and_models(self, page):
-        assert "60 of 93 rows kept (64.5 %)." in page.text
+        assert "60 of 93 rows kept (64.5\u00a0%)." in page.text
         assert "168k" in page.text  # 80,412 + 31,007 + 50,100 + 6,020 tokens
         assert "$0.0713" in page.text
         assert "Qwen/Qwen3-8B" in page.text and "Qwen/Qwen3-32B" in page.text
