@@ -29,10 +29,15 @@ class RedisServer:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+        import redis
+
         for _ in range(500):
-            if self.socket.exists():
+            try:
+                with redis.Redis.from_url(self.url) as client:
+                    client.ping()
                 return
-            time.sleep(0.01)
+            except redis.ConnectionError:  # not there yet, or still reading its file
+                time.sleep(0.01)
         raise RuntimeError("redis-server did not start within 5 s")
 
     def stop(self) -> None:

@@ -148,19 +148,27 @@ def test_a_cancelled_put_is_stored_all_the_same(path):
     asyncio.run(scenario())
 
 
-def test_a_put_outlives_its_event_loop(path):
+@pytest.mark.parametrize("locked", [False, True])
+def test_a_put_outlives_its_event_loop(path, locked):
+    """The loop ends before the commit, or while the commit waits for another process; closing makes up for it."""
     cache = open_cache(str(path), run="r")
+    other = sqlite3.connect(path, isolation_level=None)
+    if locked:
+        other.execute("BEGIN IMMEDIATE")
 
     async def leave_early():
-        asyncio.get_running_loop().create_task(cache.put(address(1), Entry(200, b"paid")))
-        await asyncio.sleep(0)
+        put = asyncio.get_running_loop().create_task(cache.put(address(1), Entry(200, b"paid"), tokens=7))
+        await asyncio.sleep(0.05 if locked else 0)
+        assert not put.done()
 
     asyncio.run(leave_early())
+    other.close()
     asyncio.run(cache.close())
 
     async def look():
         async with opened(path) as again:
             assert await again.get(address(1)) == Entry(200, b"paid")
+            assert await again.spent() == 7
 
     asyncio.run(look())
 
@@ -168,7 +176,14 @@ def test_a_put_outlives_its_event_loop(path):
 def test_a_forked_child_leaves_the_parents_connection_alone(path):
     cache = open_cache(str(path), run="r")
     asyncio.run(cache.put(address("parent"), Entry(200, b"p")))
-    child = FORK.Process(target=lambda: asyncio.run(cache.put(address("child"), Entry(200, b"c"))))
+
+    def work():
+        inherited = cache._db
+        assert asyncio.run(cache.get(address("parent"))) == Entry(200, b"p")
+        assert cache._db is not inherited
+        asyncio.run(cache.put(address("child"), Entry(200, b"c")))
+
+    child = FORK.Process(target=work)
     child.start()
     child.join()
     assert child.exitcode == 0
