@@ -43,7 +43,7 @@ def connect(models: Models, leases: list[Lease], *, cache: Any) -> Client:
         if lease.base_url not in endpoints:
             endpoints[lease.base_url] = Endpoint(
                 LeanOpenAI(base_url=lease.base_url, api_key=spec.api_key() or "none", timeout=models.timeout),
-                AdaptiveLimiter(models.max_concurrency),
+                AdaptiveLimiter(min(models.max_concurrency, lease.parallel or models.max_concurrency)),
                 Circuit(lease.base_url, models.patience),
                 lease.base_url,
             )
