@@ -52,7 +52,8 @@ class Cache(Protocol):
         """Store `entry` and settle its reservation with the tokens really billed, in one transaction.
 
         Returns the entry that is stored: the first paid answer wins, and an answer replaces a refusal. When it returns,
-        the entry survives a SIGKILL of this process.
+        the entry survives a SIGKILL of this process. From the moment of the call the reservation and the tokens are its
+        business, even if the caller is cancelled or the store fails: releasing as well would count them twice.
         """
         ...
 
