@@ -116,7 +116,7 @@ def read_answer(text: str, language: str = "en") -> Answer:
     if len(sides) == 2:
         left, right = _node(sides[0], language), _node(sides[1], language)
         if left is not None and right is not None:
-            if isinstance(left, Sym) and not symbols(right) or not symbols(left) and not symbols(right):
+            if (isinstance(left, Sym) and not symbols(right)) or (not symbols(left) and not symbols(right)):
                 return Answer(text, "value", right)
             return Answer(text, "equation", left, right)
         if right is not None and re.fullmatch(r"[\w\s]{1,60}", sides[0]):

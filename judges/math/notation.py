@@ -11,6 +11,7 @@ from bisect import bisect_right
 from functools import cache
 from typing import NamedTuple
 
+from judges.math.lexicon import vocabulary
 from judges.math.numerals import DIGITS, NUMBER, bounded, comma_decimal
 
 
@@ -33,7 +34,8 @@ _BLANK = re.compile(
     r"```.*?(?:```|\Z)|<!--.*?-->"
     r"|(?:(?<![\d)\]}*])\*\*(?!\*)|\*\*(?![\d(*\[{\\]))"
     r"|\\begin\{[A-Za-z]{1,12}\*?\}(?:\{[lcr|@ ]{0,20}\})?|\\end\{[A-Za-z]{1,12}\*?\}"
-    r"|(?m:^[ \t>]{0,12}(?:[-*+•][ \t]+|\#{1,6}[ \t]+|(?:step|part|case|problem|question|q|no\.?)[ \t]*\d{1,3}[ \t]*[-–—:.)]"
+    r"|(?m:^[ \t>]{0,12}(?:[-*+•][ \t]+|\#{1,6}[ \t]+"
+    r"|(?:step|part|case|problem|question|q|no\.?)[ \t]*\d{1,3}[ \t]*[-–—:.)]"
     r"|\(?\d{1,3}[.)](?=[ \t])|\(?[a-z]\)(?=[ \t])))",
     re.DOTALL | re.IGNORECASE,
 )
@@ -44,23 +46,24 @@ _RELATIONS = {
     "=": "=", "==": "=", "≡": "=", "≈": "≈", "≃": "≈", "≅": "≈", "~=": "≈", "≤": "<=", "≥": ">=", "<=": "<=", ">=": ">=",
     "<": "<", ">": ">", "≠": "!=", "!=": "!=", "⩽": "<=", "⩾": ">=",
 }  # fmt: skip
+_FUNCTIONS = vocabulary("sqrt sin cos tan ln log exp arcsin arccos arctan sinh cosh tanh")
+_STOPS = "implies Rightarrow rightarrow to iff therefore because quad qquad Longrightarrow Leftrightarrow text mid"
+_LETTERS = "alpha beta gamma delta epsilon theta lambda mu nu rho sigma tau phi varphi omega pi eta kappa xi zeta"
 _COMMANDS: dict[str, tuple[str, str]] = (
     {f"\\{c}": ("op", "*") for c in ("times", "cdot", "ast", "bullet")}
-    | {f"\\{c}": ("op", "/") for c in ("div",)}
     | {f"\\{c}": ("rel", "<=") for c in ("le", "leq", "leqslant")}
     | {f"\\{c}": ("rel", ">=") for c in ("ge", "geq", "geqslant")}
     | {f"\\{c}": ("rel", "≈") for c in ("approx", "simeq", "sim", "doteq")}
     | {f"\\{c}": ("frac", "/") for c in ("frac", "dfrac", "tfrac", "cfrac")}
-    | {f"\\{c}": ("stop", c) for c in ("implies", "Rightarrow", "rightarrow", "to", "iff", "therefore", "because", "quad", "qquad", "Longrightarrow", "Leftrightarrow", "text", "mid")}
-    | {f"\\{c}": ("func", c) for c in ("sqrt", "sin", "cos", "tan", "ln", "log", "exp", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "binom")}
-    | {f"\\{c}": ("sym", c) for c in ["alpha", "beta", "gamma", "delta", "epsilon", "theta", "lambda", "mu", "nu", "rho", "sigma", "tau", "phi", "varphi", "omega", "pi", "eta", "kappa", "xi", "zeta"]}
-    | {"\\lt": ("rel", "<"), "\\gt": ("rel", ">"), "\\ne": ("rel", "!="), "\\neq": ("rel", "!="), "\\%": ("op", "%"), "\\$": ("money", "$")}
-    | {"\\dbinom": ("func", "binom"), "\\{": ("open", "{"), "\\}": ("close", "}"), "\\equiv": ("bad", "equiv"), "\\lbrace": ("open", "{"), "\\rbrace": ("close", "}")}
-)  # fmt: skip
-_SKIPPED = {f"\\{c}" for c in (*",;:!> ", "left", "right", "displaystyle", "textstyle", "big", "Big", "bigl", "bigr", "Bigl", "Bigr", "limits", "boxed", "mathbf", "bf", "boldsymbol", "color")}  # fmt: skip
-_FUNCTIONS = frozenset(
-    ["sqrt", "sin", "cos", "tan", "ln", "log", "exp", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh"]
+    | {f"\\{c}": ("stop", c) for c in vocabulary(_STOPS)}
+    | {f"\\{c}": ("func", c) for c in (*_FUNCTIONS, "binom")}
+    | {f"\\{c}": ("sym", c) for c in vocabulary(_LETTERS)}
+    | {"\\div": ("op", "/"), "\\%": ("op", "%"), "\\$": ("money", "$"), "\\dbinom": ("func", "binom")}
+    | {"\\lt": ("rel", "<"), "\\gt": ("rel", ">"), "\\ne": ("rel", "!="), "\\neq": ("rel", "!=")}
+    | {"\\{": ("open", "{"), "\\}": ("close", "}"), "\\lbrace": ("open", "{"), "\\rbrace": ("close", "}")}
 )
+_LAYOUT = "left right displaystyle textstyle big Big bigl bigr Bigl Bigr limits boxed mathbf bf boldsymbol color"
+_SKIPPED = {f"\\{c}" for c in (*",;:!> ", *vocabulary(_LAYOUT))}
 _OPERATOR_WORDS = {"times": "*", "plus": "+", "minus": "-"}
 _BEFORE_OPERAND = re.compile(r"[ \t]+[$€£]?[\d(.\\]")
 _GREEK = {"π": "pi", "θ": "theta", "α": "alpha", "β": "beta", "λ": "lambda", "φ": "phi"}

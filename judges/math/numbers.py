@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 from judges.math.mathml import from_mathml
 from judges.math.numerals import DIGITS, WORDS, Numeral, find_numerals
@@ -69,7 +70,7 @@ def note_values(text: str) -> set[Fraction]:
     """Every value that occurs in `text`: numerals, fractions, number words such as twice, half, dozen."""
     numerals = find_numerals(text)
     values = {Fraction(v) for n in numerals for v in n.values}
-    for before, after in zip(numerals, numerals[1:], strict=False):
+    for before, after in pairwise(numerals):
         if after.values[0] and _FRACTION.fullmatch(text, before.end, after.start):
             values.add(Fraction(before.values[0]) / after.values[0])
     plain = text.translate(DIGITS)
@@ -82,7 +83,7 @@ def forms(value: int | Fraction, percent: bool) -> set[Fraction]:
     """What a number may have become in a calculation."""
     v = Fraction(value)
     found = {v}
-    if v and v.denominator == 1 and abs(v) <= 12 or 0 < abs(v) < 1:
+    if (v and v.denominator == 1 and abs(v) <= 12) or 0 < abs(v) < 1:
         found.add(1 / v)
     if percent or 0 < v < 1:
         share = v / 100 if percent else v

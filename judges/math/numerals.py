@@ -1,6 +1,6 @@
 """Numbers as ten languages write them: digits of any script, separators, myriads, English number words.
 
-Only `d.ddd` and `d,ddd` (one separator, three digits) are ambiguous; there the language decides, and elsewhere the form does.
+Only `d.ddd` and `d,ddd` (one separator, three digits) are ambiguous; there the language decides, elsewhere the form does.
 """
 
 from __future__ import annotations
@@ -10,40 +10,16 @@ import unicodedata
 from dataclasses import dataclass
 from fractions import Fraction
 
+from judges.math.lexicon import vocabulary
+
 MAX_TEXT = 100_000
 """Characters of a text that the checks read; a longer one is a `ValueError`, never half checked."""
+MAX_NUMERALS = 10_000
+"""Numbers of one text that are listed; a text with more is a `ValueError`."""
 MAX_DIGITS = 200
 """Longer numerals are left unread, so no arithmetic on them can be slow."""
 
-COMMA_LANGUAGES = frozenset(
-    [
-        "de",
-        "es",
-        "fr",
-        "ru",
-        "it",
-        "pt",
-        "nl",
-        "pl",
-        "sv",
-        "da",
-        "nb",
-        "no",
-        "fi",
-        "cs",
-        "uk",
-        "tr",
-        "id",
-        "vi",
-        "el",
-        "ro",
-        "hu",
-        "bg",
-        "hr",
-        "sk",
-        "sl",
-    ]  # fmt: skip
-)
+COMMA_LANGUAGES = vocabulary("de es fr ru it pt nl pl sv da nb no fi cs uk tr id vi el ro hu bg hr sk sl")
 """ISO 639-1 codes whose decimal mark is the comma."""
 
 
@@ -134,10 +110,8 @@ WORDS: dict[str, Fraction] = (
     | {"thirds": Fraction(3), "quarter": Fraction(1, 4), "quarters": Fraction(1, 4), "fifths": Fraction(5)}
 )
 _PLAIN = {**{w: n for n, w in enumerate(_SMALL)}, **_TENS}
-_SPELLED = re.compile(
-    rf"\b(?:{'|'.join((*_TENS, *reversed(_SMALL)))})(?:[ -](?:and |a )?(?:{'|'.join((*SCALES, *_TENS, *reversed(_SMALL)))}))*\b",
-    re.IGNORECASE,
-)
+_UNITS = "|".join((*_TENS, *reversed(_SMALL)))
+_SPELLED = re.compile(rf"\b(?:{_UNITS})(?:[ -](?:and |a )?(?:{'|'.join(SCALES)}|{_UNITS}))*\b", re.IGNORECASE)
 _MYRIADS = {"十": 10, "百": 100, "千": 1000, "万": 10**4, "萬": 10**4, "億": 10**8, "亿": 10**8}
 _AFTER = re.compile(
     r"(?P<myriad>[十百千万萬億亿])|\s?(?P<percent>[%％]|percent\b|per cent\b)"
@@ -147,9 +121,9 @@ _AFTER = re.compile(
     re.IGNORECASE,
 )
 _LOCAL_SCALES = {
-    "тысяча": 1000, "тысячи": 1000, "тысяч": 1000, "тыс": 1000, "миллион": 10**6, "миллиона": 10**6, "миллионов": 10**6,
-    "млн": 10**6, "million": 10**6, "millionen": 10**6, "tausend": 1000, "millones": 10**6, "mil": 1000, "millions": 10**6,
-    "mille": 1000, "লাখ": 10**5, "লক্ষ": 10**5, "হাজার": 1000, "లక్ష": 10**5, "లక్షల": 10**5, "వేల": 1000, "ล้าน": 10**6,
+    "тысяча": 1000, "тысячи": 1000, "тысяч": 1000, "тыс": 1000, "миллион": 10**6, "миллиона": 10**6,
+    "миллионов": 10**6, "млн": 10**6, "million": 10**6, "millionen": 10**6, "tausend": 1000, "millones": 10**6, "mil": 1000,
+    "millions": 10**6, "mille": 1000, "লাখ": 10**5, "লক্ষ": 10**5, "হাজার": 1000, "లక్ష": 10**5, "లక్షల": 10**5, "వేల": 1000, "ล้าน": 10**6,
     "แสน": 10**5, "หมื่น": 10**4, "พัน": 1000, "milioni": 10**6, "elfu": 1000, **SCALES,
 }  # fmt: skip
 
@@ -189,7 +163,7 @@ def find_numerals(text: str, language: str = "en", words: bool = True) -> list[N
     `language` settles separators; an empty string keeps both readings of an ambiguous numeral.
 
     Raises:
-        ValueError: the text is longer than `MAX_TEXT`.
+        ValueError: the text is longer than `MAX_TEXT` or holds more than `MAX_NUMERALS` numbers.
     """
     comma = comma_decimal(language)
     plain = bounded(text).translate(DIGITS)
@@ -197,6 +171,8 @@ def find_numerals(text: str, language: str = "en", words: bool = True) -> list[N
     position, n = 0, len(plain)
     pattern = _NUMBER[comma]
     while match := pattern.search(plain, position):
+        if len(found) >= MAX_NUMERALS:
+            raise ValueError(f"more than {MAX_NUMERALS} numbers in one text; cut it into chunks")
         start, position = match.span()
         if position - start > MAX_DIGITS:
             continue

@@ -1,7 +1,7 @@
 """Tokens to expression trees: a Pratt parser with hard limits, at home in prose as in LaTeX.
 
-It takes the longest expression that starts at a token and says where it stopped. Unit words between a number and the next
-operator are read as units ("14 pieces/house * 60 houses"), comments in brackets are skipped ("A (how many Alyssa ate)").
+It takes the longest expression that starts at a token and says where it stopped. Unit words between a number and the
+next operator are read as units ("14 pieces/house * 60 houses"), comments in brackets are skipped.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from judges.math.expressions import Node, Num, Op, Quantity, Sym
+from judges.math.lexicon import vocabulary
 from judges.math.notation import Token
 from judges.math.numerals import value
 
@@ -18,57 +19,10 @@ MAX_DEPTH = 40
 """Nesting of brackets, fractions, powers and signs."""
 MAX_UNIT_WORDS = 6
 
-_CLAUSE = frozenset(
-    [
-        "and",
-        "or",
-        "so",
-        "because",
-        "since",
-        "then",
-        "which",
-        "that",
-        "is",
-        "are",
-        "was",
-        "were",
-        "he",
-        "she",
-        "they",
-        "it",
-        "we",
-        "you",
-        "has",
-        "have",
-        "had",
-        "but",
-        "if",
-        "when",
-        "where",
-        "who",
-        "while",
-        "as",
-        "to",
-        "in",
-        "on",
-        "at",
-        "for",
-        "from",
-        "with",
-        "by",
-        "divided",
-        "multiplied",
-        "gives",
-        "makes",
-        "plus",
-        "minus",
-        "times",
-        "equals",
-        "therefore",
-        "thus",
-        "hence",
-        "total",
-    ]  # fmt: skip
+_CLAUSE = vocabulary(
+    "and or so because since then which that is are was were he she they it we you has have had but if when where who "
+    "while as to in on at for from with by divided multiplied gives makes plus minus times equals therefore thus "
+    "hence total"
 )
 _UNIT_LETTERS = frozenset("mglLshtkcJNWVC")
 _SUFFIXES = {"squared": 2, "cubed": 3}
@@ -413,34 +367,7 @@ class Parser:
         return ()
 
 
-KNOWN_SHORT = frozenset(
-    [
-        "cm",
-        "mm",
-        "km",
-        "kg",
-        "mg",
-        "ml",
-        "lb",
-        "lbs",
-        "oz",
-        "ft",
-        "in",
-        "mi",
-        "mph",
-        "hr",
-        "hrs",
-        "min",
-        "mins",
-        "sec",
-        "yd",
-        "gal",
-        "qt",
-        "pt",
-        "hp",
-        "kmh",
-    ]  # fmt: skip
-)
+KNOWN_SHORT = vocabulary("cm mm km kg mg ml lb lbs oz ft in mi mph hr hrs min mins sec yd gal qt pt hp kmh")
 
 
 def _with_units(node: Node, words: tuple[str, ...]) -> Node:

@@ -1,4 +1,4 @@
-"""Find every chain of stated relations in a text: `a = b = c`, `x < 3`, `10/3 ≈ 3.33`, over line breaks of aligned LaTeX."""
+"""Find every chain of stated relations in a text: `a = b = c`, `10/3 ≈ 3.33`, over line breaks of aligned LaTeX."""
 
 from __future__ import annotations
 
@@ -6,31 +6,20 @@ import re
 from dataclasses import dataclass
 
 from judges.math.expressions import Node, Quantity, literal
+from judges.math.lexicon import vocabulary
 from judges.math.notation import Token, tokenize
 from judges.math.numerals import comma_decimal
 from judges.math.parser import NestedTooDeeply, NotAnExpression, Parser
 
-_STARTERS = frozenset(("num", "sym", "open", "money", "frac", "func", "vulgar", "bar"))
+_STARTERS = vocabulary("num sym open money frac func vulgar bar")
 _BROKEN = frozenset(("bad", "func", "frac", "bar"))
 _ANNOTATION = re.compile(r"<<([^<>\n]{1,300})>>")
 _ORDINARY_MINUS = frozenset(("word", "line", "stop", "comma", "colon"))
 # What these words do to the expression after them is not read: "half of 20 - 4 = 6", "multiplied by 5 = 20".
-_LEADING = frozenset(("twice", "double", "triple", "half", "thrice", "than", "times", "plus", "minus", "another"))
-_OPERATIONS = frozenset(
-    (
-        "half",
-        "third",
-        "quarter",
-        "sum",
-        "difference",
-        "product",
-        "quotient",
-        "multiplied",
-        "divided",
-        "multiply",
-        "divide",
-    )  # fmt: skip
-    + ("percent", "subtract", "subtracting", "adding", "multiplying", "dividing", "ratio", "square", "root")
+_LEADING = vocabulary("twice double triple half thrice than times plus minus another")
+_OPERATIONS = vocabulary(
+    "half third quarter sum difference product quotient multiplied divided multiply divide percent subtract "
+    "subtracting adding multiplying dividing ratio square root"
 )
 _PREPOSITIONS = frozenset(("of", "by", "and", "from", "with", "to"))
 
@@ -84,10 +73,10 @@ def _scan(tokens: list[Token], comma: bool, offset: int) -> list[Chain]:
             # Words stand on the left ("Total = 3 * 4 = 12"), or nothing that can be read.
             i = _chain(parser, None, i, offset, chains)
             continue
-        if token.kind not in _STARTERS and not (token.kind == "op" and token.text in "+-"):
-            if token.kind != "word" or not token.math or len(token.text) > 3:
-                i += 1
-                continue
+        letters = token.kind == "word" and token.math and len(token.text) <= 3
+        if token.kind not in _STARTERS and not letters and not (token.kind == "op" and token.text in "+-"):
+            i += 1
+            continue
         if token.kind == "op" and i and tokens[i - 1].kind not in _ORDINARY_MINUS | {"op", "rel", "open"}:
             i += 1
             continue

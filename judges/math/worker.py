@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import select
@@ -76,10 +77,8 @@ class _Process:
         self._child.wait()
         for stream in (self._child.stdin, self._child.stdout):
             if stream:
-                try:
+                with contextlib.suppress(BrokenPipeError):
                     stream.close()
-                except BrokenPipeError:
-                    pass
 
 
 _process: _Process | None = None
