@@ -19,8 +19,8 @@ CHECK = "injection"
 _PHRASES = patterns.load("injection")
 # A document without any of these holds no instruction that the phrases would find; most documents end here.
 _HINTS = (
-    "ignor", "disregard", "forget", "override", "bypass", "instruct", "prompt", "<|", "[inst", "[/inst", "[system", "[tool", "[avail",
-    "<<sys", "_of_turn",
+    "ignor", "disregard", "forget", "override", "bypass", "instruct", "prompt", "<|", "<<sys", "_of_turn",
+    "[inst", "[/inst", "[system", "[tool", "[avail",
     "system:", "system :", "system note", "system message", "assistant", "language model", "chatbot", "gpt", "llm",
     " ai ", "ais ", "you are now", "you will now", "from now on", "developer mode", "debug mode", "not follow",
     "n't follow", "stop follow", "rewrit", "rephras", "summari", "paraphras", "translat", "vergiss", "vergessen",
