@@ -174,6 +174,11 @@ def _extract(text: str, english: bool, named: bool) -> Facts:
 _remembered = lru_cache(maxsize=1024)(_extract)
 
 
+def forget() -> None:
+    """Empty the memory of texts already read, for measurements."""
+    _remembered.cache_clear()
+
+
 def _list_marker(text: str, start: int, end: int) -> bool:
     """Whether the digits only number a line: "2. Then ..."."""
     if text[end + 1 : end + 2] not in (" ", ""):
