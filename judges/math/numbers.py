@@ -10,13 +10,13 @@ from itertools import pairwise
 
 from judges.math.mathml import from_mathml
 from judges.math.numerals import DIGITS, WORDS, Numeral, find_numerals
+from judges.math.units import UNITS
 from schemas.verdicts import Finding, Verdict
 
 _FRACTION = re.compile(r"\s*(?:/|⁄|⁄)\s*")
 _LATEX_FRACTION = re.compile(r"\\[dt]?frac\s*\{(\d{1,9})\}\s*\{(\d{1,9})\}")
+_NEXT_WORD = re.compile(r"[ -]?([A-Za-z]+)")
 _WORD = re.compile(r"[A-Za-z]+")
-_CONVERSIONS = tuple(Fraction(n) for n in (2, 3, 4, 7, 10, 12, 16, 24, 30, 36, 52, 60, 100, 365, 1000, 3600, 5280))
-"""Factors by which a note may restate a number in another unit: 2 hours as 120 minutes."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class NumbersUsed:
     as 12; a quarter as 4; 2 hours as 120. The score is the share of numbers used.
     """
 
-    words: bool = True
-    """Also hold the note to numbers written in English words, two and above."""
+    words: bool = False
+    """Also hold the note to numbers the problem writes in English words; off, since "two friends" is often no quantity."""
 
     def __call__(self, problem: str, note: str, unused: Sequence[str] = (), language: str = "en") -> Verdict:
         """Judge `note` (English) against `problem` in `language`.
@@ -39,8 +39,9 @@ class NumbersUsed:
         present = note_values(from_mathml(note))
         for declaration in unused:
             present |= note_values(declaration)
-        used = {key: _is_used(*key, present) for key in {(n.values, n.percent) for n in required}}
-        missing = [n for n in required if not used[n.values, n.percent]]
+        keys = {n: (n.values, n.percent, _unit_after(problem, n.end)) for n in required}
+        used = {key: _is_used(*key, present) for key in set(keys.values())}
+        missing = [n for n in required if not used[keys[n]]]
         score = 1 - len(missing) / len(required) if required else 1.0
         findings = tuple(
             Finding("number_unused", f"Use {n.text}, or say why the problem does not need it.", _around(problem, n))
@@ -49,7 +50,7 @@ class NumbersUsed:
         return Verdict("numbers_used", not missing, score, "number_unused" if missing else "", findings)
 
 
-def problem_numbers(text: str, language: str = "en", words: bool = True) -> list[Numeral]:
+def problem_numbers(text: str, language: str = "en", words: bool = False) -> list[Numeral]:
     """Numbers a solution must account for: `3/4` is one number, and one itself is left out."""
     found = find_numerals(from_mathml(text), language, words=words and language[:2] == "en")
     merged: list[Numeral] = []
@@ -79,33 +80,39 @@ def note_values(text: str) -> set[Fraction]:
     return values
 
 
-def forms(value: int | Fraction, percent: bool) -> set[Fraction]:
-    """What a number may have become in a calculation."""
+def forms(value: int | Fraction, percent: bool = False, unit: str = "") -> set[Fraction]:
+    """What a number may have become in a calculation; `unit` is the word that follows it."""
     v = Fraction(value)
     found = {v}
-    if (v and v.denominator == 1 and abs(v) <= 12) or 0 < abs(v) < 1:
+    if v.denominator == 1 and v >= 1000:
+        # $120 million may be calculated as 120.
+        found |= {v / scale for scale in (1000, 10**6, 10**9) if (v * 100 / scale).denominator == 1}
+    if v and (abs(v) < 1 or (v.denominator == 1 and abs(v) <= 12)):
         found.add(1 / v)
     if percent or 0 < v < 1:
         share = v / 100 if percent else v
-        found |= {
-            share,
-            share * 100,
-            1 - share,
-            1 + share,
-            100 * (1 - share),
-            100 * (1 + share),
-            share.numerator,
-            share.denominator,
-        }
+        found |= {share, share * 100, 1 - share, 1 + share, 100 * (1 - share), 100 * (1 + share)}
         if share:
             found.add(1 / share)
-    found |= {v * factor for factor in _CONVERSIONS}
-    found |= {v / factor for factor in _CONVERSIONS if v.denominator == 1 and (v / factor).denominator in (1, 2, 4)}
-    return {Fraction(f) for f in found}
+    for dimension, size in (UNITS.get(unit, {}) if unit else {}).items():
+        # 2 hours may appear as 120 minutes only.
+        found |= {v * size / other[dimension] for other in UNITS.values() if dimension in other}
+    return found
 
 
-def _is_used(values: tuple[int | Fraction, ...], percent: bool, present: set[Fraction]) -> bool:
-    return any(not present.isdisjoint(forms(v, percent)) for v in values)
+def _is_used(values: tuple[int | Fraction, ...], percent: bool, unit: str, present: set[Fraction]) -> bool:
+    for v in map(Fraction, values):
+        if not present.isdisjoint(forms(v, percent, unit)):
+            return True
+        share = v / 100 if percent else v
+        if 0 < share < 1 and {Fraction(share.numerator), Fraction(share.denominator)} <= present | {Fraction(1)}:
+            return True  # 3/4 taken as "times 3" and "divided by 4"
+    return False
+
+
+def _unit_after(text: str, end: int) -> str:
+    match = _NEXT_WORD.match(text, end)
+    return match[1].lower() if match else ""
 
 
 def _around(text: str, numeral: Numeral, width: int = 40) -> str:

@@ -177,7 +177,7 @@ def find_numerals(text: str, language: str = "en", words: bool = True) -> list[N
         if position - start > MAX_DIGITS:
             continue
         values = [value(match[0], comma)[0]]
-        if not language or _AMBIGUOUS.fullmatch(match[0]):
+        if language[:2] in _EITHER and _AMBIGUOUS.fullmatch(match[0]):
             other = _NUMBER[not comma].match(plain, start)
             if other and other.end() == position and (v := value(other[0], not comma)[0]) not in values:
                 values.append(v)
@@ -207,4 +207,6 @@ def find_numerals(text: str, language: str = "en", words: bool = True) -> list[N
     return found
 
 
+# Spanish is written with either mark, by country.
+_EITHER = ("", "es")
 _AMBIGUOUS = re.compile(r"\d{1,3}[.,]\d{3}")

@@ -14,7 +14,7 @@ from judges.math.parser import NestedTooDeeply, NotAnExpression, Parser
 _STARTERS = vocabulary("num sym open money frac func vulgar bar")
 _BROKEN = frozenset(("bad", "func", "frac", "bar"))
 _ANNOTATION = re.compile(r"<<([^<>\n]{1,300})>>")
-_ORDINARY_MINUS = frozenset(("word", "line", "stop", "comma", "colon"))
+_BEFORE_SIGN = frozenset(("line", "stop", "comma", "colon", "op", "rel", "open"))
 # What these words do to the expression after them is not read: "half of 20 - 4 = 6", "multiplied by 5 = 20".
 _LEADING = vocabulary("twice double triple half thrice than times plus minus another")
 _OPERATIONS = vocabulary(
@@ -77,7 +77,7 @@ def _scan(tokens: list[Token], comma: bool, offset: int) -> list[Chain]:
         if token.kind not in _STARTERS and not letters and not (token.kind == "op" and token.text in "+-"):
             i += 1
             continue
-        if token.kind == "op" and i and tokens[i - 1].kind not in _ORDINARY_MINUS | {"op", "rel", "open"}:
+        if token.kind == "op" and not _is_sign(tokens, i):
             i += 1
             continue
         try:
@@ -88,13 +88,22 @@ def _scan(tokens: list[Token], comma: bool, offset: int) -> list[Chain]:
         except (NotAnExpression, RecursionError):
             i += 1
             continue
-        if j < n and tokens[j].kind == "rel":
+        continued = j + 1 < n and tokens[j].kind == "line" and tokens[j + 1].kind == "rel"
+        if continued or (j < n and tokens[j].kind == "rel"):
             whole = not _cut_left(tokens, i, node)
             member = Member(node, offset + token.start, offset + tokens[j - 1].end, whole)
-            i = _chain(parser, member, j, offset, chains)
+            i = _chain(parser, member, j + continued, offset, chains)
         else:
             i = max(j, i + 1)
     return chains
+
+
+def _is_sign(tokens: list[Token], i: int) -> bool:
+    """Whether the + or - at token `i` is a sign: "is -5 + 3", but not "the bonus + 3" or "profit - 5"."""
+    before = tokens[i - 1].kind if i else "line"
+    if before == "word":
+        return not tokens[i].glued and i + 1 < len(tokens) and tokens[i + 1].glued
+    return before in _BEFORE_SIGN
 
 
 def _chain(parser: Parser, first: Member | None, at: int, offset: int, chains: list[Chain]) -> int:

@@ -1,4 +1,4 @@
-"""Equalities: true statements pass in every notation, false ones are refused with both values, the rest is left alone."""
+"""Equalities: true statements pass in every notation, false ones are refused, the rest is left alone."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_false_identities_are_refused(text: str) -> None:
 
 
 def test_findings_quote_the_note_verbatim() -> None:
-    note = "First $4 + 4 = 8$.\nThen, as before, $8 \\times 3 = 25$ apples."
+    note = "First $4 + 4 = 8$.\nThen, as before, $8 \\times 3 = 25$."
     (finding,) = Equalities()(note).findings
     assert finding.rewrite == r"8 \times 3 = 25"
     assert finding.rewrite in note
@@ -187,9 +187,9 @@ def test_python_agrees_with_our_arithmetic(drawn: tuple[str, str, Fraction]) -> 
     plain, latex, value = drawn
     result = f"{value.numerator}/{value.denominator}"
     wrong = f"{value.numerator + value.denominator}/{value.denominator}"
-    for form in (f"0 + {plain} = {{}}", f"$0 + {latex} = {{}}$"):
-        assert [s.truth.value for s in Equalities().statements(form.format(result))] == ["true"]
-        assert not Equalities()(form.format(wrong)).passed
+    for form in (f"0 + {plain} = RESULT", f"$0 + {latex} = RESULT$"):
+        assert [s.truth.value for s in Equalities().statements(form.replace("RESULT", result))] == ["true"]
+        assert not Equalities()(form.replace("RESULT", wrong)).passed
 
 
 @settings(max_examples=200, deadline=None)

@@ -66,7 +66,8 @@ def test_a_killed_process_is_replaced() -> None:
 
 def test_the_handle_pickles_and_works_elsewhere() -> None:
     code = (
-        "import pickle, sys; from judges.math.expressions import Num, Op, Sym; a = pickle.loads(bytes.fromhex(sys.argv[1]));"
+        "import pickle, sys; from judges.math.expressions import Num, Op;"
+        "a = pickle.loads(bytes.fromhex(sys.argv[1]));"
         "print(a.equal(Op('sqrt', (Num(8),)), Op('*', (Num(2), Op('sqrt', (Num(2),))))))"
     )
     handle = pickle.dumps(Algebra(seconds=5)).hex()
