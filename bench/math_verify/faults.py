@@ -1,4 +1,4 @@
-"""Plant one fault in a worked solution. Independent of the checks: it finds its places by the data set's own annotations."""
+"""Plant one fault in a worked solution, found by the data set's own annotations and not by the checks' reading."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _other(number: str, rng: random.Random) -> str:
 
 
 def wrong_result(solution: str, rng: random.Random) -> str | None:
-    """The solution, plain, with the result of one calculation changed where the text shows it; None if it shows none."""
+    """The solution, plain, with the shown result of one calculation changed; None if it shows none."""
     places = [m for m in _ANNOTATED.finditer(solution) if m[3] and solution[: m.start()].rstrip(" $€").endswith("=")]
     if not places:
         return None
@@ -43,8 +43,10 @@ def wrong_result(solution: str, rng: random.Random) -> str | None:
 
 
 def swapped_operand(solution: str, question: str, rng: random.Random) -> str | None:
-    """The solution, plain, with two operands of one difference or quotient swapped, or else one replaced by another number
-    of the problem; None if no calculation is written out."""
+    """The solution, plain, with one operand swapped; None if no calculation is written out.
+
+    The two of a difference or quotient change places; else one gives way to another number of the problem.
+    """
     candidates = []
     for match in _ANNOTATED.finditer(solution):
         before = solution[: match.start()].rstrip(" $€")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from judges.math import numerals
+
 
 def hostile_texts() -> dict[str, str]:
     """Name to text; each is given to every check as note, as answer and as source.
 
-    All but the last are cut to the length that the checks still read.
+    All but the last are cut to the longest text that the checks still read.
     """
     tower = "9^{" * 30 + "9" + "}" * 30
     texts = {
@@ -50,4 +52,4 @@ def hostile_texts() -> dict[str, str]:
         "digits of every script": "১২৩৪৫৬৭৮৯০" * 10_000,
         "null bytes": "1\x00+\x001 = 3" * 1000,
     }
-    return {name: text[:99_999] for name, text in texts.items()} | {"too long": "1 + 1 = 3. " * 200_000}
+    return {name: text[: numerals.MAX_TEXT] for name, text in texts.items()} | {"too long": "1 + 1 = 3. " * 200_000}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import random
 import re
@@ -62,7 +63,7 @@ def correct_solutions(rows: Iterable[Row]) -> dict[str, Rate]:
 
 
 def planted_faults(rows: Iterable[Row]) -> dict[str, Rate]:
-    """How many notes with one planted fault some check refuses. Notes already refused without the fault are left out."""
+    """How many notes with one planted fault are refused; notes refused without the fault are left out."""
     names = ("wrong intermediate result", "wrong final answer", "swapped operand", "wrong final answer, no reference")
     rates = {name: Rate() for name in names}
     for row in rows:
@@ -81,7 +82,7 @@ def planted_faults(rows: Iterable[Row]) -> dict[str, Rate]:
 
 
 def _refused(row: Row, note: str) -> bool:
-    """Refused by the equalities or the final answer; numbers_used is left out, it refuses some correct solutions too."""
+    """Refused by the equalities or the final answer alone: the checks that may reject by themselves."""
     return not (Equalities()(note).passed and FinalAnswer()(row["answer"], note).passed)
 
 
@@ -189,10 +190,8 @@ def hostile() -> tuple[list[tuple[str, str, float]], float]:
     for name, text in hostile_texts().items():
         for check, call in checks.items():
             start = time.perf_counter()
-            try:
+            with contextlib.suppress(ValueError):  # the documented refusal of a text beyond the limits
                 call(text)
-            except ValueError:
-                pass  # the documented refusal of a text beyond the limits
             times.append((name, check, time.perf_counter() - start))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return sorted(times, key=lambda t: -t[2]), peak

@@ -33,7 +33,7 @@ MAX_ANSWER = 2_000
 """Characters of an answer, after extraction, that are compared."""
 
 _ANNOUNCED = re.compile(
-    r"(?:\b(?:final answer|the answer|answer|result|solution)\b\**\s*(?:\([^)\n]{0,40}\)\s*)?(?:is|are|equals|was|:|=)\s*:?\**\s*)([^\n]+)",
+    r"\b(?:answer|result|solution)\b\**\s*(?:\([^)\n]{0,40}\)\s*)?(?:is|are|equals|was|:|=)\s*:?\**\s*([^\n]+)",
     re.IGNORECASE,
 )
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")

@@ -1,7 +1,8 @@
 """Whether one stated relation is true, false or undecidable, without a computer-algebra system.
 
-Rational constants are compared exactly. A decimal literal may be a rounding of the exact value, but only where that value
-cannot be written with the decimals stated: 10/3 = 3.33 holds, 4.5 * 3 = 13.6 does not. Symbols are tried at fixed points.
+Rational constants are compared exactly. A decimal literal may be a rounding of the exact value, but only where that
+value cannot be written with the decimals stated: 10/3 = 3.33 holds, 4.5 * 3 = 13.6 does not. Symbols are tried at fixed
+points.
 """
 
 from __future__ import annotations

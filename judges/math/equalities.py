@@ -184,7 +184,7 @@ def _rounded_in_words(sentence: str, left: Member, right: Member, decision: Deci
 
 
 def _disowned(text: str, sentence: str, start: int) -> bool:
-    """Whether the text presents what stands at `start` as a mistake: in its sentence, earlier in its paragraph or heading."""
+    """Whether sentence, paragraph so far or heading present what stands at `start` as a mistake."""
     if _DISOWNED.search(sentence):
         return True
     paragraph = max(text.rfind("\n\n", 0, start), 0)

@@ -88,10 +88,9 @@ def _bounded(value: int | Fraction) -> int | Fraction:
 
 
 def _integer_root(value: int, degree: int) -> int | None:
-    if degree == 2:
-        root = math.isqrt(value)
-    else:
-        root = round(value ** (1 / degree)) if value.bit_length() < 900 else 0
+    if degree != 2 and value.bit_length() >= 900:
+        return None
+    root = math.isqrt(value) if degree == 2 else round(value ** (1 / degree))
     return root if root**degree == value else None
 
 

@@ -43,8 +43,8 @@ _ENVIRONMENT = re.compile(r"\\begin\{(?:align|equation|gather|split|cases|eqnarr
 _DELIMITERS = re.compile(r"\\\[|\\\]|\\\(|\\\)|\$\$|(?<!\\)\$")
 _PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{2,} +[A-Za-z]{2,}")
 _RELATIONS = {
-    "=": "=", "==": "=", "≡": "=", "≈": "≈", "≃": "≈", "≅": "≈", "~=": "≈", "≤": "<=", "≥": ">=", "<=": "<=", ">=": ">=",
-    "<": "<", ">": ">", "≠": "!=", "!=": "!=", "⩽": "<=", "⩾": ">=",
+    "=": "=", "==": "=", "≡": "=", "≈": "≈", "≃": "≈", "≅": "≈", "~=": "≈", "≤": "<=", "≥": ">=", "<=": "<=",
+    ">=": ">=", "<": "<", ">": ">", "≠": "!=", "!=": "!=", "⩽": "<=", "⩾": ">=",
 }  # fmt: skip
 _FUNCTIONS = vocabulary("sqrt sin cos tan ln log exp arcsin arccos arctan sinh cosh tanh")
 _STOPS = "implies Rightarrow rightarrow to iff therefore because quad qquad Longrightarrow Leftrightarrow text mid"
@@ -75,11 +75,13 @@ _VULGAR = {"½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "�
 @cache
 def _lexer(comma: bool) -> re.Pattern[str]:
     return re.compile(
-        rf"(?P<skip>[ \t\u00a0\u2009\u202f\u200c\r&~]+)|(?P<line>\n|\\\\(?:\[[^\]\n]{{0,8}}\])?)|(?P<num>{NUMBER[comma]})"
+        rf"(?P<skip>[ \t\u00a0\u2009\u202f\u200c\r&~]+)"
+        rf"|(?P<line>\n|\\\\(?:\[[^\]\n]{{0,8}}\])?)|(?P<num>{NUMBER[comma]})"
         r"|(?P<words>\\(?:text|mathrm|textbf|textit|operatorname|mbox|textrm|mathit)\*?\s?\{(?P<inner>[^{}]{0,80})\})"
         r"|(?P<command>\\(?:[A-Za-z]+|.))"
         r"|(?P<sup>[⁰¹²³⁴⁵⁶⁷⁸⁹]+)|(?P<vulgar>[½⅓⅔¼¾⅕⅖⅗⅘⅙⅛⅜⅝⅞])"
-        r"|(?P<says>\b(?:is equal to|is the same as|equals?|is approximately(?: equal to)?|is about)\b(?=\s*[$€£]?[\d(]))"
+        r"|(?P<says>\b(?:is equal to|is the same as|equals?|is approximately(?: equal to)?|is about)\b"
+        r"(?=\s*[$€£]?[\d(]))"
         r"|(?P<word>[^\W\d_]{2,}(?:['’][^\W\d_]+)?)"
         r"|(?P<sym>[^\W\d_](?:_(?:\{[A-Za-z0-9]{1,12}\}|[A-Za-z0-9]))?)"
         r"|(?P<rel><=|>=|==|!=|~=|[=≈≃≅≤≥≠≡<>⩽⩾])|(?P<arrow>[⇒→⟹↔]|[-=]>)|(?P<op>\*\*|[+\-*/^!%])"
@@ -90,7 +92,7 @@ def _lexer(comma: bool) -> re.Pattern[str]:
 
 
 def hide(text: str) -> tuple[str, list[int]]:
-    """A copy of equal length with non-mathematics blanked, and the sorted edges of LaTeX regions (open, close, open, ...).
+    """A copy of equal length with non-mathematics blanked, and the sorted edges (open, close, ...) of LaTeX regions.
 
     `$` is a delimiter only where Pandoc would read it so and the inside is no sentence: "$5 and $6" is money.
     """

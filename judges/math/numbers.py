@@ -23,12 +23,12 @@ _WORD = re.compile(r"[A-Za-z]+")
 class NumbersUsed:
     """Check `numbers_used`: reason `number_unused`, one finding for each number of the problem that the note drops.
 
-    A number is used when the note holds it or something it plainly became: 20 % as 0.2, 1.2, 80 or 1/5; twice as 2; a dozen
-    as 12; a quarter as 4; 2 hours as 120. The score is the share of numbers used.
+    A number is used when the note holds it or something it plainly became: 20 % as 0.2, 1.2, 80 or 1/5; 12 as a dozen;
+    2 as twice; 2 hours as 120. The score is the share of numbers used.
     """
 
     words: bool = False
-    """Also hold the note to numbers the problem writes in English words; off, since "two friends" is often no quantity."""
+    """Also hold the note to numbers written in English words; off, since "two friends" is often no quantity."""
 
     def __call__(self, problem: str, note: str, unused: Sequence[str] = (), language: str = "en") -> Verdict:
         """Judge `note` (English) against `problem` in `language`.

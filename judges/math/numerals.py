@@ -1,6 +1,7 @@
 """Numbers as ten languages write them: digits of any script, separators, myriads, English number words.
 
-Only `d.ddd` and `d,ddd` (one separator, three digits) are ambiguous; there the language decides, elsewhere the form does.
+Only `d.ddd` and `d,ddd` (one separator, three digits) are ambiguous; there the language
+decides, elsewhere the form does.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from fractions import Fraction
 
 from judges.math.lexicon import vocabulary
 
-MAX_TEXT = 100_000
+MAX_TEXT = 50_000
 """Characters of a text that the checks read; a longer one is a `ValueError`, never half checked."""
 MAX_NUMERALS = 10_000
 """Numbers of one text that are listed; a text with more is a `ValueError`."""
@@ -122,8 +123,9 @@ _AFTER = re.compile(
 )
 _LOCAL_SCALES = {
     "тысяча": 1000, "тысячи": 1000, "тысяч": 1000, "тыс": 1000, "миллион": 10**6, "миллиона": 10**6,
-    "миллионов": 10**6, "млн": 10**6, "million": 10**6, "millionen": 10**6, "tausend": 1000, "millones": 10**6, "mil": 1000,
-    "millions": 10**6, "mille": 1000, "লাখ": 10**5, "লক্ষ": 10**5, "হাজার": 1000, "లక్ష": 10**5, "లక్షల": 10**5, "వేల": 1000, "ล้าน": 10**6,
+    "миллионов": 10**6, "млн": 10**6, "million": 10**6, "millionen": 10**6, "tausend": 1000, "millones": 10**6,
+    "mil": 1000, "millions": 10**6, "mille": 1000, "লাখ": 10**5, "লক্ষ": 10**5, "হাজার": 1000, "లక్ష": 10**5,
+    "లక్షల": 10**5, "వేల": 1000, "ล้าน": 10**6,
     "แสน": 10**5, "หมื่น": 10**4, "พัน": 1000, "milioni": 10**6, "elfu": 1000, **SCALES,
 }  # fmt: skip
 

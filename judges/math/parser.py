@@ -334,12 +334,13 @@ class Parser:
                     break
                 words.append(token.text)
             elif (
-                token.kind == "sym" and not token.math and not token.glued and (token.text in _UNIT_LETTERS or token.text == "a")
+                token.kind == "sym" and not token.math and not token.glued and token.text in _UNIT_LETTERS | {"a"}
                 and not ((after := self._peek(1)) and token.text == "x" and after.kind == "num")
             ):  # fmt: skip
                 words.append(token.text)
             elif token.text == "/" and (after := self._peek(1)) and (
-                (after.kind == "word" and after.text not in _CLAUSE) or (words and after.kind == "sym" and after.text in _UNIT_LETTERS)
+                (after.kind == "word" and after.text not in _CLAUSE)
+                or (words and after.kind == "sym" and after.text in _UNIT_LETTERS)
             ):  # fmt: skip
                 words += ["/", after.text]
                 self.pos += 1
@@ -361,7 +362,9 @@ class Parser:
         token = self._peek()
         if token is None or token.kind in ("op", "rel", "close", "stop", "line", "comma", "colon", "bar") or (
             token.kind == "word" and token.text in _CLAUSE
-        ) or token.kind == "open" or (token.text in ("x", "X") and (after := self._peek(1)) and _is_factor(token, after)):  # fmt: skip
+        ) or token.kind == "open" or (
+            token.text in ("x", "X") and (after := self._peek(1)) and _is_factor(token, after)
+        ):  # fmt: skip
             return tuple(words)
         self.pos = at
         return ()

@@ -55,7 +55,7 @@ class SourceConsistent:
         return Verdict("source", not findings, score, "source_wrong" if findings else "", tuple(findings))
 
     def _reached(self, claim: str, body: str, language: str) -> bool:
-        """Whether the claimed answer is stated in the solution; True when it is not a number, which cannot be traced."""
+        """Whether the claimed answer is stated in the solution; True when it is no number, so not traceable."""
         expected = read_answer(claim, language)
         if expected.kind != "value" or expected.node is None:
             return True

@@ -138,7 +138,7 @@ def _chain(parser: Parser, first: Member | None, at: int, offset: int, chains: l
 
 
 def _after_unreadable(tokens: list[Token], i: int) -> int:
-    """Skip the rest of a formula that holds something unreadable (a sum sign, an unknown macro): up to the clause's end."""
+    """Skip a formula that holds something unreadable (a sum sign, an unknown macro), up to the clause's end."""
     math = tokens[i].math
     while i < len(tokens):
         token = tokens[i]

@@ -1,8 +1,8 @@
 """The guarded side of the symbolic checks: runs in a process of its own, never in the caller's (see `worker`).
 
 Protocol: one JSON request a line on standard input, `{"op", "args", "seconds"}`; one JSON answer a line on standard
-output, `{"ok": true | false | null}`. Expressions travel as nested lists, never as text to be parsed. Every request runs
-in a fork of this warm process under limits on memory and time, so whatever it does, it ends and leaves nothing behind.
+output, `{"ok": true | false | null}`. Expressions travel as nested lists, never as text to be parsed. Every request
+runs in a fork of this warm process under limits on memory and time: it ends, and leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def build(tree: list[Any]) -> Any:
     functions = {
         "+": sympy.Add, "*": sympy.Mul, "of": sympy.Mul, "^": sympy.Pow, "abs": sympy.Abs,
         "!": sympy.factorial,
-        "binom": sympy.binomial, "sqrt": sympy.sqrt, "sin": sympy.sin, "cos": sympy.cos, "tan": sympy.tan, "ln": sympy.log,
+        "binom": sympy.binomial, "sqrt": sympy.sqrt, "sin": sympy.sin, "cos": sympy.cos, "tan": sympy.tan,
+        "ln": sympy.log,
         "exp": sympy.exp, "arcsin": sympy.asin, "arccos": sympy.acos, "arctan": sympy.atan, "sinh": sympy.sinh,
         "cosh": sympy.cosh, "tanh": sympy.tanh, "mixed": sympy.Add,
     }  # fmt: skip
