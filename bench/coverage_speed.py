@@ -2,8 +2,8 @@
 
     python -m bench.coverage_speed
 
-Chunks of about 256 tokens (190 words) and documents of 60 words are cut from the fidelity bench's passages; every pair is
-new to the check, so that its memory of source chunks does not help, except on the line that says so.
+Chunks of about 256 tokens (190 words) and documents of 60 words are cut from the fidelity bench's passages; every pair
+is new to the check, so that its memory of source chunks does not help, except on the line that says so.
 """
 
 from __future__ import annotations

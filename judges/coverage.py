@@ -97,7 +97,7 @@ class Coverage:
                 for start, end, word in changes:
                     fact = Fact("negation", start, end, (word,))
                     found.append(Difference("negation_changed", fact, word, in_source))
-        return found, len(before.claims) + names, forgiven
+        return found, _count(before) + names, forgiven
 
 
 def differing_spans(
@@ -109,10 +109,20 @@ def differing_spans(
     """
     found, _, _ = Coverage(names_lost=0.0)._differences(source, rewrite, context, language)
     spans: tuple[set[Span], set[Span]] = (set(), set())
-    for difference in found:
-        fact = difference.fact
-        spans[0 if difference.in_source else 1].add((fact.start, fact.end, difference.kind))
+    for own, text, in_source in zip(spans, (source, rewrite), (True, False), strict=True):
+        kinds = {(d.fact.kind, d.fact.keys, d.fact.unit): d.kind for d in found if d.in_source == in_source}
+        own |= {(d.fact.start, d.fact.end, d.kind) for d in found if d.in_source == in_source}
+        if kinds:  # every place that states such a fact, and not the first alone
+            facts = extract(text, language)
+            for fact in (*facts.numbers, *facts.names):
+                if kind := kinds.get((fact.kind, fact.keys, fact.unit)):
+                    own.add((fact.start, fact.end, kind))
     return sorted(spans[0]), sorted(spans[1])
+
+
+def _count(facts: Facts) -> int:
+    """How many different numbers and dates a text states."""
+    return len({fact.keys[0] for fact in facts.numbers if fact.strong})
 
 
 def _numbers(source: str, rewrite: str, before: Facts, after: Facts, context: str, language: str) -> list[Difference]:

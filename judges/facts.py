@@ -16,6 +16,7 @@ from judges.fact_words import (
     ABBREVIATIONS,
     CASED_UNITS,
     DECADES,
+    FUNCTION_WORDS,
     IMPLIED,
     LONG_UNITS,
     MONTHS,
@@ -57,8 +58,6 @@ class Facts(NamedTuple):
     numbers: tuple[Fact, ...]
     """Numbers and dates, in no particular order."""
     names: tuple[Fact, ...]
-    claims: frozenset[str]
-    """First keys of the strong numbers and dates."""
     offers: frozenset[str]
     """Keys of numbers and dates that the text keeps, whether named or implied ("both" keeps 2)."""
     words: frozenset[str]
@@ -91,6 +90,17 @@ _ORDINAL_ENDINGS = ("", "st", "nd", "rd", "th", "d")
 _ERAS = ("", "ad", "bc")
 _ISO_REST = re.compile(r"-(\d\d)-(\d\d)(?!\d)")
 _DIGITS = re.compile(r"\d+")
+_LETTERS = re.compile(r"[^\W\d_]*")
+_SCALING = frozenset(
+    [*SCALES, *SHORT_SCALES, *UNIT_PREFIXES, "century", "centuries", "and", "to", "or", "of", "bc", "bce", "ad", "ce"]
+)
+_NO_DATE = FUNCTION_WORDS - _SCALING
+_NO_NAME = PARTICLES | NUMBER_WORDS | FUNCTION_WORDS | {"bc", "bce", "ad", "ce", "am", "pm"}
+_NUMBER_WORDS = NUMBER_WORDS - {"one", "first"}
+"""Number words that are worth a search; "one" and "first" are never facts on their own."""
+_ONCE = frozenset(["one", "first"])
+_COMPOUNDING = frozenset([*SCALES, *ORDINAL_SCALES, *TENS])
+_IMPLYING = frozenset([*IMPLIED, *DECADES])
 _AFTER = re.compile(r"[ \u00a0-]?([%°€$£¥]?[^\W\d_]*)")
 _NUMBER_WORD = "|".join(sorted(NUMBER_WORDS, key=len, reverse=True))
 _SPELLED = re.compile(rf"(?:half an? )?(?:{_NUMBER_WORD})(?:(?: and |[ -])(?:{_NUMBER_WORD})\b)*", re.IGNORECASE)
@@ -124,51 +134,47 @@ def _extract(text: str, english: bool, named: bool) -> Facts:
     numbers: list[Fact] = []
     names: list[Fact] = []
     offers: set[str] = set()
+    name_words: set[str] = set()
     acronyms: set[str] = set()
-    year, year_end, dated_until = "", -1, 0
+    year, year_end, read_until = "", -1, 0
     for match in _CANDIDATE.finditer(text):
-        run, digits, attached, _ = match.groups()
+        run, digits, attached, after = match.groups()
         start, end = match.span()
         if run:
-            name = _run(run)
-            if name.month >= 0:
-                at = start + name.month
-                if days := _MONTH_DAYS.match(text, at):
-                    _month_days(text, at, days, numbers, offers)
-                    dated_until = days.end()
-                else:
-                    _month(text, run[name.month :], at, numbers, offers)
-            if named and name.words:
-                plain = start and text[start - 1] == " " and text[start - 2].islower()
-                strong = bool(plain) or not starts_sentence(text, start)
-                names.append(Fact("name", start, end, name.words, "", strong))
-                offers.update(name.numerals)
-            if name.acronym:
-                acronyms.add(name.acronym)
-        elif digits and start >= dated_until:
-            if start and (before := text[start - 1]).isascii() and before.isalpha():
+            found, acronym, numerals, month = _run(run) if end - start < 200 else _read_run(run)
+            if month >= 0:
+                read_until = _month(text, run, start + month, month, numbers, offers)
+            if named and found:
+                strong = start > 1 and text[start - 1] == " " and text[start - 2].islower()
+                names.append(Fact("name", start, end, found, "", strong or not starts_sentence(text, start)))
+                name_words.update(found)
+                if numerals:
+                    offers.update(numerals)
+            if acronym:
+                acronyms.add(acronym)
+        elif digits and start >= read_until:
+            before = text[start - 1] if start else " "
+            if before == " " and text[start - 2 : start - 1].islower() and (plain := _plain(digits, attached, after)):
+                kind, value, unit, keys = plain  # most numbers, quickly
+                numbers.append(Fact(kind, start, end, keys, unit))
+                offers.add(value)
+                year, year_end = value if kind == "date" else "", end
+                continue
+            if before.isascii() and before.isalpha():
                 continue
             if not attached and text[end : end + 1] in (".", ")") and _list_marker(text, start, end):
                 continue
             joined = start == year_end + 1 and year and not attached and text[year_end] in "-–/"
-            year, dated_until = _number(text, match, numbers, offers, english, year if joined else "")
+            year, read_until = _number(text, match, numbers, offers, english, year if joined else "")
             year_end = end
     if english:
-        if not NUMBER_WORDS.isdisjoint(words):
-            _spelled(text, words & NUMBER_WORDS, numbers, offers)
-        for word in words & IMPLIED.keys():
-            offers.add(IMPLIED[word])
-        for word in words & DECADES.keys():
-            offers.add(f"~{DECADES[word]}s")
-    return Facts(
-        tuple(numbers),
-        tuple(names),
-        frozenset([fact.keys[0] for fact in numbers if fact.strong]),
-        frozenset(offers),
-        words,
-        frozenset([word for name in names for word in name.keys]),
-        frozenset(acronyms),
-    )
+        if not _NUMBER_WORDS.isdisjoint(words):
+            _spelled(text, words & _NUMBER_WORDS, numbers, offers)
+        if not _ONCE.isdisjoint(words):
+            offers.add("1")
+        for word in words & _IMPLYING:
+            offers.add(IMPLIED.get(word) or f"~{DECADES[word]}s")
+    return Facts(tuple(numbers), tuple(names), frozenset(offers), words, frozenset(name_words), frozenset(acronyms))
 
 
 _remembered = lru_cache(maxsize=1024)(_extract)
@@ -225,6 +231,24 @@ def _unit(word: str, text: str, at: int) -> str:
     if lower in CASED_UNITS and word not in ("V", "W") and not word.islower():
         return ""
     return UNITS.get(lower, "")
+
+
+@lru_cache(maxsize=1 << 13)
+def _plain(digits: str, attached: str, after: str) -> tuple[str, str, str, tuple[str, ...]] | None:
+    """(kind, value, unit, keys) of a number that needs no look at its surroundings, or else None.
+
+    It has digits only and may be a year or have a unit of one word; the word after it neither scales it nor makes it a
+    date.
+    """
+    lower = after.lower()
+    if attached or not digits.isascii() or not digits.isdecimal() or digits[0] == "0":
+        return None
+    if (not after.islower() and after) or lower in _SCALING:
+        return None
+    unit = UNITS.get(lower, "")
+    if len(digits) == 4 and "1000" <= digits <= "2100" and not unit:
+        return ("date", digits, "", (digits,)) if after else None  # an ISO date may follow
+    return ("number", digits, unit, (digits,)) if len(digits) > 2 or lower in _NO_DATE or unit else None
 
 
 def _number(
@@ -298,22 +322,21 @@ def _date(month: int, day: str, start: int, end: int, numbers: list[Fact], offer
     numbers.append(Fact("date", start, end, (f"{month}/{day}",)))
 
 
-def _month_days(text: str, start: int, days: re.Match, numbers: list[Fact], offers: set[str]) -> None:
+def _month(text: str, run: str, start: int, offset: int, numbers: list[Fact], offers: set[str]) -> int:
+    """Note the month at `start`, at `offset` in its run, with the days after it; returns where reading goes on."""
     month = MONTHS[text[start : start + 3].lower()]
-    for day in _DIGITS.finditer(days[1]):
-        _date(month, day[0].lstrip("0"), start, days.start(1) + day.end(), numbers, offers)
-
-
-def _month(text: str, rest: str, start: int, numbers: list[Fact], offers: set[str]) -> None:
-    """Note a month without a day. "May", "March" and "August" may also begin a sentence or stand in a name."""
-    word = rest.split(" ")[0].split("’")[0].split("'")[0]
-    if len(word) > 3 or word == "May":
-        month = MONTHS.get(word.lower(), 0)
+    if days := _MONTH_DAYS.match(text, start):
+        for day in _DIGITS.finditer(days[1]):
+            _date(month, day[0].lstrip("0"), start, days.start(1) + day.end(), numbers, offers)
+        return days.end()
+    word = _LETTERS.match(run, offset)[0]
+    if word.lower() in MONTHS and (len(word) > 3 or word == "May"):
         offers.add(f"m{month}")
         doubtful = word in ("May", "March", "August", "April", "June") and (
-            len(rest) > len(word) or starts_sentence(text, start) or text[start - 2 : start - 1].isupper()
-        )
+            len(run) > offset + len(word) or starts_sentence(text, start) or text[start - 2 : start - 1].isupper()
+        )  # it may be a name or begin a sentence
         numbers.append(Fact("date", start, start + len(word), (f"m{month}",), "", not doubtful))
+    return 0
 
 
 class _Run(NamedTuple):
@@ -328,7 +351,7 @@ class _Run(NamedTuple):
 
 
 def _read_run(run: str) -> _Run:
-    words = [w for w in split_words(run) if len(w) > 1 and w not in PARTICLES and w not in NUMBER_WORDS]
+    words = [w for w in split_words(run) if len(w) > 1 and w not in _NO_NAME]
     month = next((m.start() for m in _MONTH_WORD.finditer(run)), -1)
     if month >= 0:
         words = [w for w in words if w not in MONTHS] if len(words) <= 1 or month == 0 else words
@@ -337,11 +360,7 @@ def _read_run(run: str) -> _Run:
     return _Run(tuple(dict.fromkeys(words)), acronym, tuple([ROMAN[w] for w in words if w in ROMAN]), month)
 
 
-_remembered_run = lru_cache(maxsize=1 << 14)(_read_run)
-
-
-def _run(run: str) -> _Run:
-    return _remembered_run(run) if len(run) < 200 else _read_run(run)
+_run = lru_cache(maxsize=1 << 14)(_read_run)
 
 
 def starts_sentence(text: str, start: int) -> bool:
@@ -368,6 +387,8 @@ def _spelled(text: str, present: frozenset[str], numbers: list[Fact], offers: se
     if len(lower) != len(text):  # a capital such as "İ" grows; then spans in the two differ
         lower = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
     places = []
+    if "one" in lower and not present.isdisjoint(_COMPOUNDING):
+        present |= {"one"}
     for word in present:
         at = lower.find(word)
         while at >= 0:

@@ -1,0 +1,111 @@
+"""Measure what the fidelity checks catch and what they wrongly refuse.
+
+    python -m bench.fidelity [--with-judge SPEC] [--half test] [--variants 2]
+
+Prints a Markdown table: (a) embedding similarity, (b) coverage of facts, both, and with a SPEC the judge model too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.fidelity.data import Pair, pairs
+from bench.fidelity.faults import FAULTS, plant
+from bench.fidelity.table import HONEST, Table
+from judges.coverage import Coverage
+from judges.similarity import Similarity
+
+TARGETS = {"number changed": 0.95, "date shifted": 0.95, "name swapped": 0.95}
+"""Least share that (a) and (b) together should catch, on the test half."""
+TOLERATED = 0.05
+"""Largest share of honest paraphrases that they may refuse."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A text to be judged against its source; `fault` is `HONEST` or what was planted."""
+
+    pair: Pair
+    fault: str
+    rewrite: str
+
+
+def cases(halves: Sequence[str], variants: int, seed: int = 0) -> list[Case]:
+    """Every honest paraphrase of the halves, and up to `variants` of each fault planted in it."""
+    found = []
+    for pair in pairs():
+        if pair.half in halves:
+            found.append(Case(pair, HONEST, pair.rewrite))
+            found += [Case(pair, fault, text) for fault in FAULTS for text in plant(pair, fault, variants, seed)]
+    return found
+
+
+async def similar(work: Sequence[Case], check: Similarity) -> list[bool]:
+    """Whether check (a) refuses each case."""
+    verdicts = await asyncio.gather(*(check(case.pair.source, case.rewrite) for case in work))
+    return [not verdict.passed for verdict in verdicts]
+
+
+def tabulate(work: Sequence[Case], *, similarity: bool = True, judge: str | None = None, cache: Path) -> Table:
+    """Judge every case; without `similarity` the columns of (a) are left out, without `judge` those of the judge."""
+    coverage = Coverage()
+    b = [not coverage(case.pair.source, case.rewrite, case.pair.title).passed for case in work]
+    a = asyncio.run(similar(work, Similarity())) if similarity else [False] * len(work)
+    columns = ["(a) similarity", "(b) coverage", "(a)+(b)"] if similarity else ["(b) coverage"]
+    judged: list = [None] * len(work)
+    if judge:
+        from bench.fidelity.judged import judge_pairs
+
+        columns += ["judge", "(a)+(b)+judge"]
+        judged = judge_pairs(judge, [(c.pair.source, c.rewrite, c.pair.title) for c in work], cache)
+    table = Table(columns)
+    for case, by_a, by_b, verdict in zip(work, a, b, judged, strict=True):
+        refused = {"(a) similarity": by_a, "(b) coverage": by_b, "(a)+(b)": by_a or by_b}
+        if verdict is not None:
+            refused |= {"judge": not verdict.passed, "(a)+(b)+judge": by_a or by_b or not verdict.passed}
+        table.count(case.pair.half, case.fault, {c: was for c, was in refused.items() if c in columns})
+    return table
+
+
+def targets_missed(table: Table, half: str = "test") -> list[str]:
+    """One line for each target that (a)+(b) misses on `half`."""
+    missed = []
+    for fault, least in TARGETS.items():
+        cell = table.cell(half, fault, "(a)+(b)")
+        if cell.total and cell.refused < least * cell.total:
+            missed.append(f"{fault}: {cell}, the target is {least:.0%}")
+    cell = table.cell(half, HONEST, "(a)+(b)")
+    if cell.refused > TOLERATED * cell.total:
+        missed.append(f"{HONEST}: {cell}, the target is at most {TOLERATED:.0%}")
+    return missed
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.fidelity", description=__doc__.splitlines()[0])
+    parser.add_argument("--with-judge", metavar="SPEC", help="a model SPEC; adds the judge's columns")
+    parser.add_argument("--half", choices=("dev", "test"), help="one half only (default: both)")
+    parser.add_argument("--variants", type=int, default=2, metavar="N", help="of each fault per paraphrase (default 2)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--cache", type=Path, default=Path("out/bench-fidelity.sqlite"), help="the judge's answers")
+    options = parser.parse_args(argv)
+    if options.variants < 1:
+        parser.error("--variants must be at least 1")
+    halves = [options.half] if options.half else ["dev", "test"]
+    work = cases(halves, options.variants, options.seed)
+    if options.with_judge:
+        options.cache.parent.mkdir(parents=True, exist_ok=True)
+    table = tabulate(work, judge=options.with_judge, cache=options.cache)
+    print(table.markdown(halves))
+    missed = targets_missed(table) if "test" in halves else []
+    for line in missed:
+        print(f"missed: {line}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
