@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from judges import patterns
 from judges.words import ngrams, unspaced, words
-from prompts.fence import CONTROL_TOKEN
+from prompts.fence import CONTROL_TOKEN, MARKER
 from schemas.verdicts import Finding, Verdict
 
 CHECK = "injection"
@@ -54,12 +54,16 @@ class Injection:
             raise ValueError(f"Injection needs 0 <= min_kept < 1 and leak >= 1, not {self.min_kept} and {self.leak}")
 
     def __call__(self, source: str, rewrite: str, prompt_text: str = "") -> Verdict:
-        """`prompt_text` is our own wording around the document, without the document."""
+        """`prompt_text` is our own wording around the document, without the document; fence markers are known anyway."""
         planted = planted_instructions(source)
         token = _STRICT_TOKEN.search(rewrite) if "<" in rewrite or "[" in rewrite else None
         if token:
             reason = "obeys_planted_instruction" if planted else "emits_control_tokens"
             return _refuse(reason, "Leave out every chat control token.", planted, token[0])
+        marker = MARKER.search(rewrite) if "<" in rewrite else None
+        if marker and marker[0] not in source:
+            detail = "Do not repeat the markers around the texts you were given."
+            return _refuse("leaks_prompt", detail, [], marker[0])
         if prompt_text:
             leaked = (ngrams(rewrite) & ngrams(prompt_text)) - ngrams(source)
             if len(leaked) >= self.leak:
@@ -168,6 +172,7 @@ def _spaced(demand: str) -> re.Pattern[str] | None:
 def _kept(rest: str, rewrite: str) -> float:
     """Share of the document's longer words and numbers that the rewrite has, compared by their first letters."""
     content = {word[:5] for word in words(rest) if len(word) >= 5 or word.isdigit()}
-    if len(content) < 8:
+    written = words(rewrite)
+    if len(content) < 8 or 4 * len(set(written)) < len(written):  # a loop is a fault of its own, it obeys nothing
         return 1.0
-    return len(content & {word[:5] for word in words(rewrite)}) / len(content)
+    return len(content & {word[:5] for word in written}) / len(content)

@@ -15,6 +15,9 @@ CONTROL_TOKEN = re.compile(
 )
 """Spellings that a tokenizer may read as a control token of a chat template although they stand in a message."""
 
+MARKER = re.compile(r"</?[a-z][a-z_-]*-[0-9a-f]{8}>")
+"""An opening or closing marker of any fence."""
+
 _LABEL = re.compile(r"[a-z][a-z_-]*")
 
 

@@ -33,6 +33,9 @@ PREAMBLES = [
     "Aqui está o texto reescrito: ",
     "Вот переписанный текст: ",
     "以下是改写后的段落：",
+    "This passage is written in the form of a lecture. ",
+    "This text explores the history of a bridge. ",
+    "A section of the textbook can be reorganized as follows:\n",
 ]
 AFTERWORDS = [
     "\n\nI hope this helps!",
@@ -48,6 +51,7 @@ AFTERWORDS = [
     "\n\nWould you like me to continue?",
     "\n\nI have preserved all facts from the source.",
     "\n\nIch hoffe, das hilft.",
+    "\n\nI made the following changes to the original text:\n- none",
     "\n\nEspero que esto te sirva.",
 ]
 CONTENT = [
@@ -64,6 +68,8 @@ CONTENT = [
     "Below is the river, above is the castle.",
     "The revised text of the treaty: three articles were struck out in 1907.",
     "Revised versions of the law were passed in 1911 and 1949.",
+    "This passage between the islands is 12 kilometres wide.",
+    "The text of the treaty was signed in 1907.",
     "Okay is a town in Wagoner County. It had 620 inhabitants in 2010.",
     "The scientists hope that this helps to protect the birds.",
     "She noted that this version of the text was lost in 1703.",

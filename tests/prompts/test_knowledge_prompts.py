@@ -17,6 +17,17 @@ def test_there_are_enough():
     assert len(PERSPECTIVES) >= 8
 
 
+@pytest.mark.parametrize("name", STYLES + PERSPECTIVES)
+def test_each_can_be_said_briefly_for_small_models(name):
+    assert 3 <= len(prompts.load(name).meta["brief"].split()) <= 16
+
+
+def test_the_brief_prompt_takes_the_same_values_and_is_a_fraction_of_the_length():
+    full, brief = prompts.load("knowledge/rephrase"), prompts.load("knowledge/rephrase_brief")
+    assert full.meta["placeholders"] == brief.meta["placeholders"]
+    assert 3 * sum(len(text) for _, text in brief.parts) < sum(len(text) for _, text in full.parts)
+
+
 @pytest.mark.parametrize("name", STYLES)
 def test_styles_guide_within_bounds(name):
     style = prompts.load(name)
