@@ -49,6 +49,13 @@ class Player:
     """Wire name of the answer-length limit (`max_completion_tokens` at api.openai.com)."""
 
 
+@dataclass
+class _Bill:
+    """Tokens billed for answers that could not be used."""
+
+    tokens: int = 0
+
+
 class Client:
     """Makes calls for one process, on one event loop. `ask` is what rollouts are given."""
 
@@ -120,31 +127,29 @@ class Client:
 
     async def _pay(self, call: Call, player: Player) -> Answer:
         reservation = await self.cache.reserve(upper_bound(call))
-        settled, billed = False, 0
+        bill = _Bill()
         try:
-            raw, answer, wasted = await self._request(call, player)
-            player.stats.paid += 1
-            _count(player.stats, answer)
-            billed = answer.usage.total + wasted
-            stored = await self.cache.put(call.address, Entry(200, raw), reservation=reservation, tokens=billed)
-            settled = True
-            # Another process may have paid for the same call first; everyone then uses its answer.
-            return answer if stored.body == raw else Answer.parse(stored.body, from_cache=True)
+            raw, answer = await self._request(call, player, bill)
         except CallRefused as error:
             player.stats.refused += 1
-            await self.cache.put(call.address, Entry(error.status, error.body), reservation=reservation)
-            settled = True
+            await self.cache.put(
+                call.address, Entry(error.status, error.body), reservation=reservation, tokens=bill.tokens
+            )
             raise
-        except CallFailed as error:
-            billed = error.billed
+        except BaseException:
+            await self.cache.release(reservation, tokens=bill.tokens)
             raise
-        finally:
-            if not settled:
-                await self.cache.release(reservation, tokens=billed)
+        player.stats.paid += 1
+        _count(player.stats, answer)
+        stored = await self.cache.put(
+            call.address, Entry(200, raw), reservation=reservation, tokens=bill.tokens + answer.usage.total
+        )
+        # Another process may have paid for the same call first; everyone then uses its answer.
+        return answer if stored.body == raw else Answer.parse(stored.body, from_cache=True)
 
-    async def _request(self, call: Call, player: Player) -> tuple[bytes, Answer, int]:
-        """Requests until one is answered well: (body, answer, tokens billed for malformed answers on the way)."""
-        endpoint, wasted, failures = player.endpoint, 0, 0
+    async def _request(self, call: Call, player: Player, bill: _Bill) -> tuple[bytes, Answer]:
+        """Requests until one is answered well; malformed answers on the way are added to the bill."""
+        endpoint, failures = player.endpoint, 0
         while True:
             await endpoint.circuit.passage()
             epoch = await endpoint.limiter.acquire()
@@ -152,9 +157,9 @@ class Client:
             try:
                 raw = await endpoint.client.complete(call.body)
                 endpoint.circuit.succeeded()
-                return raw, Answer.parse(raw), wasted
+                return raw, Answer.parse(raw)
             except MalformedAnswer as error:
-                wasted += _billed(raw)
+                bill.tokens += _billed(raw)
                 problem = f"malformed answer: {error}"
                 failures += 1
             except openai.APIStatusError as error:
@@ -184,7 +189,7 @@ class Client:
             finally:
                 endpoint.limiter.release(epoch, congested=congested, retry_after=retry_after)
             if failures >= self.models.tries:
-                raise CallFailed(f"given up after {failures} failed requests, the last: {problem}", billed=wasted)
+                raise CallFailed(f"given up after {failures} failed requests, the last: {problem}")
             player.stats.retries += 1
             await asyncio.sleep(_backoff(failures, retry_after))
 

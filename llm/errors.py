@@ -20,11 +20,6 @@ class CallRefused(RowError):
 class CallFailed(RowError):
     """The endpoint answers others but not this call, however often it is asked."""
 
-    def __init__(self, message: str, billed: int = 0) -> None:
-        super().__init__(message)
-        self.billed = billed
-        """Tokens billed for unusable answers on the way."""
-
 
 class AnswerInvalid(RowError):
     """A structured answer did not meet its schema after every re-ask."""

@@ -59,7 +59,8 @@ class AdaptiveLimiter:
 
     def _adapt(self, retry_after: float) -> None:
         share = self._congested / self._done
-        if share > TOLERATED:
+        # Two above the tolerated share: in a small window chance alone may exceed it.
+        if self._congested > TOLERATED * self._done + 2:
             self.limit = max(1, int(self.limit * max(0.5, 1.0 - share)))
             self._epoch += 1
             if share >= 0.5 and retry_after > 0:

@@ -14,6 +14,8 @@ from sentencex import segment
 _TOKEN = re.compile(r"[A-Za-z]{1,8}|\d{1,3}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\d_]{1,4}|[^\s\w]|_")
 _HEADING = re.compile(r"(#{1,6}\s|=+\s.*\s=+\s*$)")
 _CLOSED = tuple(".!?:;,…。！？；：\"'”’)]}|`*")
+_LINE_OF_ITS_OWN = re.compile(r"\s*(?:[-*+•|>#]|\d+[.)]\s|\**[^\W\d][^\n.?!]{0,40}:\**\s)")
+_PARAGRAPH = re.compile(r"\s*\S.*?(?:\n[^\S\n]*\n\s*|\Z)|\s+\Z", re.DOTALL)
 _FENCE = re.compile(r"^(```|~~~)", re.MULTILINE)
 
 
@@ -101,16 +103,9 @@ def _packed(units: list[_Unit], share: float, limit: float) -> list[Chunk]:
 def _units(text: str, language: str) -> list[_Unit]:
     pieces: list[str] = []
     for part, is_code in _code_blocks(text):
-        if is_code:
-            pieces.append(part)
-        else:
-            for piece in segment(language if language != "und" else "en", part):
-                if pieces and not piece.strip():
-                    pieces[-1] += piece  # whitespace belongs to what it follows
-                else:
-                    pieces.append(piece)
+        pieces += [part] if is_code else _sentences(part, language)
     if len(pieces) > 1 and not pieces[0].strip():
-        pieces[1] = pieces[0] + pieces.pop(0)
+        pieces[:2] = [pieces[0] + pieces[1]]
     units = []
     for index, piece in enumerate(pieces):
         body = piece.rstrip()
@@ -121,6 +116,28 @@ def _units(text: str, language: str) -> list[_Unit]:
             _Unit(piece, count_tokens(body), "\n\n" in gap, follows and starts_line and _heads(body.lstrip(), gap))
         )
     return units
+
+
+def _sentences(text: str, language: str) -> list[str]:
+    """The sentences of a text, each with the whitespace that follows it; they concatenate to the text.
+
+    The segmenter gives sentences without saying where they stand and may leave out whitespace between them, so each is
+    looked up again, paragraph by paragraph.
+    """
+    pieces: list[str] = []
+    for paragraph in _PARAGRAPH.findall(text):
+        start = position = 0
+        for sentence in segment(language if language != "und" else "en", paragraph):
+            body = sentence.strip()
+            found = paragraph.find(body, position) if body else -1
+            if found < 0:
+                continue
+            if found > start:
+                pieces.append(paragraph[start:found])
+                start = found
+            position = found + len(body)
+        pieces.append(paragraph[start:])
+    return pieces
 
 
 def _heads(line: str, gap: str) -> bool:
@@ -152,10 +169,11 @@ def _code_blocks(text: str) -> list[tuple[str, bool]]:
 
 
 def join(before: str, after: str, *, new_paragraph: bool) -> str:
-    """Stitch two rewritten parts: a paragraph break where the source had one or where either part has lines of its own,
-    a space where the source went on in the same paragraph."""
+    """Stitch two rewritten parts: a paragraph break where the source had one or where the form has lines of its own
+    (lists, questions and answers, dialogue), a space where prose goes on in the same paragraph."""
     if not before:
         return after
-    if new_paragraph or "\n" in before[-400:] or "\n" in after:
+    meeting = before.rpartition("\n\n")[2], after.partition("\n\n")[0]
+    if new_paragraph or any("\n" in part or _LINE_OF_ITS_OWN.match(part) for part in meeting):
         return f"{before}\n\n{after}"
     return f"{before} {after}"

@@ -6,11 +6,10 @@ import argparse
 from dataclasses import asdict
 from functools import partial
 
-from judges.similarity import Embedder, Similarity
-
 import prompts
 from judges.coverage import Coverage
 from judges.faithfulness import Faithfulness
+from judges.similarity import Embedder, Similarity
 from llm.spec import parse_spec
 from pipelines.knowledge import Knowledge, build
 from pipelines.pairs import draw_pairs, pairs

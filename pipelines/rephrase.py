@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from judges.similarity import Similarity
-
 import prompts
 from judges.coverage import Coverage
 from judges.faithfulness import Faithfulness
-from judges.form import Form
+from judges.form import FormChecks
+from judges.similarity import Similarity
 from llm.call import Answer, Ask, Usage
 from pipelines.chunking import Chunk, chunk, count_tokens, join
 from pipelines.transforms.rollout import Accepted, Rejected
@@ -32,7 +31,7 @@ TEMPLATE = "knowledge/rephrase"
 class Checks:
     """The fidelity checks, cheapest first; None switches one off."""
 
-    form: Form = field(default_factory=Form)
+    form: FormChecks = field(default_factory=FormChecks)
     coverage: Coverage | None = field(default_factory=Coverage)
     similarity: Similarity | None = field(default_factory=Similarity)
     judge: Faithfulness | None = field(default_factory=Faithfulness)
@@ -181,6 +180,7 @@ class Rephrase:
             rewrite,
             finish_reason=answer.finish_reason,
             language=document.language,
+            context=context,
             prompt_text=self.system(task),
         )
         if checks.coverage is not None:
@@ -198,7 +198,13 @@ class Rephrase:
     ) -> _Refusal | None:
         """Check the stitched passage against the whole document; the judge reads it in windows of several chunks."""
         checks, document, written = self.checks, task.document, progress.written
-        verdicts = checks.form(document.text, written, language=document.language, prompt_text=self.system(task))
+        verdicts = checks.form(
+            document.text,
+            written,
+            language=document.language,
+            context=document.title,
+            prompt_text=self.system(task),
+        )
         if checks.coverage is not None:
             verdicts.append(checks.coverage(document.text, written, document.title, document.language))
         if checks.similarity is not None and all(v.passed for v in verdicts):

@@ -29,7 +29,7 @@ class Manifest:
     prompts: list[dict[str, Any]]
     """`{"name": ..., "version": 1, "sha256": ..., "text": the template, "used": rows}`, ..."""
     inputs: list[dict[str, Any]]
-    """`{"file": relative path, "bytes": n, "rows": n}`, ..."""
+    """`{"file": relative path, "bytes": n, "rows": n or None when not counted, "stamp": SHA-256 or size and time}`, ..."""
     counts: dict[str, int]
     """`read`, `unreadable` (read rows that ended in `failed/` before any work), `tasks`, `accepted`, `rejected`, `failed`
     (all rows of `failed/`). Invariants: rows in = unreadable + processed; accepted + rejected + failed = tasks + unreadable."""

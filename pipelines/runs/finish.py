@@ -15,6 +15,7 @@ from pipelines.runs.card import write_card
 from pipelines.runs.errors import RunFailed
 from pipelines.runs.folder import MANIFEST, OutputFolder
 from pipelines.runs.report import write_report
+from pipelines.runs.survey import survey_run
 from schemas.manifest import Manifest
 
 
@@ -27,8 +28,9 @@ def finish(out: OutputFolder, manifest: Manifest) -> None:
     try:
         manifest.files = out.publish()
         with _local(out, manifest) as folder:
+            survey = survey_run(folder)
             for write, name in ((write_card, "README.md"), (write_report, "report.html")):
-                written = write(folder, manifest)
+                written = write(folder, manifest, survey)
                 if not out.local:
                     out.write(name, Path(written).read_bytes())
         out.write(MANIFEST, orjson.dumps(manifest.as_dict(), option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS))

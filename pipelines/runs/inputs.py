@@ -43,8 +43,12 @@ class Inputs:
     def size(self) -> int:
         return sum(file.size for file in self.files)
 
-    def manifest(self) -> list[dict]:
-        return [{"file": file.name, "bytes": file.size, "sha256_or_time": file.stamp} for file in self.files]
+    def manifest(self, counters: dict[str, int]) -> list[dict]:
+        """What was read, for the manifest; rows by file where they were counted."""
+        return [
+            {"file": f.name, "bytes": f.size, "rows": counters.get(f"read from {f.name}"), "stamp": f.stamp}
+            for f in self.files
+        ]
 
 
 def find(globs: Sequence[str], *, limit: int | None = None) -> Inputs:

@@ -165,7 +165,7 @@ def _run(
         versions=_versions(),
         models=_described_models(job),
         prompts=[{"name": p.name, "version": p.version, "sha256": p.sha256, "text": _template(p)} for p in used],
-        inputs=found.manifest(),
+        inputs=found.manifest(counters),
         counts=counts,
         reasons=count_column(paths["rejected"], "reason"),
         errors=count_column(paths["failed"], "error"),

@@ -29,6 +29,9 @@ TEXT = (".txt", ".md", ".markdown")
 PARQUET = (".parquet",)
 FORMATS = PARQUET + JSONL + TEXT
 
+COUNTED_FILES = 200
+"""Up to this many input files have a counter each."""
+
 registry.register_row(FailedRow)
 
 
@@ -176,7 +179,10 @@ class ReadRows(beam.PTransform):
             start
             | "List pieces" >> beam.Create(self.pieces)
             | "Spread pieces" >> beam.Reshuffle()
-            | "Read pieces" >> beam.ParDo(_Read(self.parser, self.max_bytes)).with_outputs(FAILED, main="rows")
+            | "Read pieces"
+            >> beam.ParDo(
+                _Read(self.parser, self.max_bytes, len({p.name for p in self.pieces}) <= COUNTED_FILES)
+            ).with_outputs(FAILED, main="rows")
         )
         read["rows"].element_type = typehints.KV[str, self.parser.row_type]
         read[FAILED].element_type = FailedRow
@@ -192,9 +198,10 @@ class ReadRows(beam.PTransform):
 
 
 class _Read(beam.DoFn):
-    def __init__(self, parser: Parser, max_bytes: int) -> None:
+    def __init__(self, parser: Parser, max_bytes: int, per_file: bool) -> None:
         self.parser = parser
         self.max_bytes = max_bytes
+        self.per_file = per_file
         self.read = Metrics.counter(NAMESPACE, "read")
         self.unreadable = Metrics.counter(NAMESPACE, "unreadable")
 
@@ -223,6 +230,8 @@ class _Read(beam.DoFn):
                     ),
                 )
         self.read.inc(count)
+        if self.per_file:
+            Metrics.counter(NAMESPACE, f"read from {piece.name}").inc(count)
 
 
 class _KeepFirst(beam.DoFn):

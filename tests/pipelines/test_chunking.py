@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.chunking import chunk, count_tokens, join
+from tests.servers.mill import document
 
 SENTENCE = st.builds(
     lambda words, end: " ".join(words).capitalize() + end,
@@ -28,6 +29,13 @@ def test_chunks_concatenate_to_the_document_and_end_with_sentences(text, target)
 @given(st.text(max_size=2000), st.integers(1, 50))
 def test_any_text_at_all_is_cut_without_loss(text, target):
     assert "".join(c.text for c in chunk(text, target)) == text
+
+
+def test_a_long_document_is_cut_without_loss():
+    text = document(1, 900)["text"]
+    chunks = chunk(text)
+    assert "".join(c.text for c in chunks) == text
+    assert all(c.body.endswith(".") for c in chunks) and len(chunks) > 50
 
 
 @settings(max_examples=60, deadline=None)
@@ -85,4 +93,11 @@ def test_join_follows_the_source_and_the_form():
     assert join("", "A.", new_paragraph=True) == "A."
     assert join("A.", "B.", new_paragraph=False) == "A. B."
     assert join("A.", "B.", new_paragraph=True) == "A.\n\nB."
-    assert join("Q: a?\nA: b.", "C.", new_paragraph=False) == "Q: a?\nA: b.\n\nC."
+    assert join("A.\n\nB.", "C.\n\nD.", new_paragraph=False) == "A.\n\nB. C.\n\nD."
+    for before, after in [
+        ("Q: a?\nA: b.", "C."),
+        ("A.", "**Host:** B."),
+        ("- one", "- two"),
+        ("Ada: yes.", "Bob: no."),
+    ]:
+        assert join(before, after, new_paragraph=False) == f"{before}\n\n{after}"

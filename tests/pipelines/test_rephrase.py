@@ -190,17 +190,21 @@ def test_cheap_checks_spare_the_dear_ones():
 
 
 def test_similarity_sees_a_text_on_something_else():
-    other = rewrite(document(99, 4)["text"])
     checks = Checks(coverage=None, similarity=Similarity(Embedder()), judge=None)
     off_topic = roll(
-        FakeAsk(lambda body: "The whale is a mammal. It sings in the deep sea and eats krill, which it filters. " * 4),
+        FakeAsk(
+            lambda body: (
+                "The whale is a mammal that sings in the deep sea. It filters krill through its baleen. Calves drink milk that "
+                "is rich in fat and grow fast. Herds wander to colder waters when spring comes and return with the frost."
+            )
+        ),
         task(4),
         repairs=0,
         checks=checks,
     )
     assert "drifts_from_source" in {j.reason for j in off_topic.row.verdicts if not j.passed}
     honest = roll(FakeAsk(Writer()), task(4), checks=checks)
-    assert isinstance(honest, Accepted) and other != honest.row.text
+    assert isinstance(honest, Accepted)
 
 
 def test_a_refused_call_is_an_error_of_the_row():
