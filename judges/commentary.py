@@ -18,7 +18,8 @@ _END = re.compile(rf"(?:(?<=[.!?:)*_\"”])\s+|\n\s*|^)[(\[*_-]*\s*(?:{_PHRASES[
 _HINTS = (
     "hope", "let me know", "feel free", "would you like", "if you ", "note", "writ", "phras", "i have ", "i've ",
     "i tried", "as an ai", "ich hoffe", "espero", "j'espère", "spero che", "希望", "anmerkung", "nota", "remarque",
-    "the above", "changes", "made ", "this version", "this passage", "this text", "end of", "revised version", "new version",
+    "the above", "changes", "made ", "this version", "this passage", "this text", "end of",
+    "revised version", "new version",
 )  # fmt: skip
 _WRAPPER = re.compile(
     r"<(?P<tag>(?:passage|rewrite|rewritten|rephrased|text|document|source|output|answer|result|chunk)[\w-]*)>",

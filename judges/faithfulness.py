@@ -45,7 +45,7 @@ SCHEMA: dict[str, Any] = {
 class JudgeUndecided(RowError):
     """No vote of the judge was usable; `usage` is what the votes were billed."""
 
-    def __init__(self, line: str, usage: Usage = Usage()) -> None:  # noqa: B008 (frozen)
+    def __init__(self, line: str, usage: Usage = Usage()) -> None:
         super().__init__(line)
         self.usage = usage
 

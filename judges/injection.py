@@ -54,7 +54,7 @@ class Injection:
             raise ValueError(f"Injection needs 0 <= min_kept < 1 and leak >= 1, not {self.min_kept} and {self.leak}")
 
     def __call__(self, source: str, rewrite: str, prompt_text: str = "") -> Verdict:
-        """`prompt_text` is our own wording around the document, without the document; fence markers are known anyway."""
+        """`prompt_text` is our own wording around the document, without it; fence markers are known anyway."""
         planted = planted_instructions(source)
         token = _STRICT_TOKEN.search(rewrite) if "<" in rewrite or "[" in rewrite else None
         if token:

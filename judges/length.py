@@ -20,8 +20,8 @@ class Length:
     minimum: float = 0.4
     maximum: float = 3.0
     slack: int = 6
-    """Words a rewrite may fall short of `minimum`; eight times as many may exceed `maximum` (a style's frame: greetings,
-    questions, headings)."""
+    """Words a rewrite may fall short of `minimum`; eight times as many may exceed `maximum` (a style's frame:
+    questions, speakers, headings)."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.minimum < 1 < self.maximum:

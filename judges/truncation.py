@@ -18,7 +18,7 @@ _DANGLING = re.compile(
     r"their|its|his|her|this|these|than|because|while|when|der|die|das|und|oder|von|mit|el|la|los|las|y|de|que|con|le|les|et|du|des))\s*$",
     re.IGNORECASE,
 )
-_PERIODIC = re.compile(r"(\S.{0,11}?)\1{14,}", re.DOTALL)
+_PERIODIC = re.compile(r"(\S.{0,11}?)\1{79,}", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,10 @@ class Truncation:
     def _loop(self, source: str, rewrite: str) -> str:
         """The words that repeat, or an empty string."""
         tokens = words(rewrite)
-        if len(rewrite) > 25 * len(tokens) + 40:  # hardly any words: runs of punctuation, one endless word
+        if len(rewrite) > 12 * len(tokens) + 60:  # few words for its length: a run of punctuation, an endless word
             endless = _PERIODIC.search(rewrite[-2_000:])
-            return endless[0][:100] if endless and endless[0] not in source else ""
+            if endless and endless[0] not in source:
+                return endless[0][:100]
         total = len(tokens) - N + 1
         distinct = len(ngrams(rewrite))
         if total - distinct < self.loop_words - N:

@@ -38,7 +38,7 @@ class Structured(NamedTuple):
 class StructuredAnswerInvalid(AnswerInvalid):
     """No answer met the schema; `usage` is what the tries were billed."""
 
-    def __init__(self, line: str, usage: Usage = Usage()) -> None:  # noqa: B008 (frozen)
+    def __init__(self, line: str, usage: Usage = Usage()) -> None:
         super().__init__(line)
         self.usage = usage
 
