@@ -64,7 +64,7 @@ class Truncation:
     def _loop(self, source: str, rewrite: str) -> str:
         """The words that repeat, or an empty string."""
         tokens = words(rewrite)
-        if len(rewrite) > 12 * len(tokens) + 60:  # few words for its length: a run of punctuation, an endless word
+        if len(rewrite) > 10 * len(tokens) + 100:  # few words for its length: a run of punctuation, an endless word
             endless = _PERIODIC.search(rewrite[-2_000:])
             if endless and endless[0] not in source:
                 return endless[0][:100]
