@@ -34,17 +34,16 @@ class Experts(nn.Module):
         tokens, k = experts.shape
         dtype = compute_dtype(x)
         order = experts.flatten().argsort(stable=True)
+        back = torch.empty_like(order).scatter_(0, order, torch.arange(order.numel(), device=x.device))
         sizes = torch.zeros(self.count, dtype=torch.int32, device=x.device)
         sizes.scatter_add_(0, experts.flatten(), torch.ones_like(experts.flatten(), dtype=torch.int32))
         ends = sizes.cumsum(0, dtype=torch.int32)
-        rows = x.to(dtype)[order // k]
+        rows = _Dispatch.apply(x.to(dtype), order, back, k)
         gate, up = F.grouped_mm(rows, self.gate_up_proj.to(dtype).mT, offs=ends).chunk(2, dim=-1)
         # The weight goes on before the way down, where rows are narrow; the product is linear, so it is the same sum.
         inner = F.silu(gate) * up * weights.flatten()[order].unsqueeze(1).to(dtype)
         out = F.grouped_mm(inner, self.down_proj.to(dtype).mT, offs=ends)
-        # Back by a gather and a sum over k, not by scattered adds: those would add in no fixed order on a GPU.
-        back = torch.empty_like(order).scatter_(0, order, torch.arange(order.numel(), device=x.device))
-        return out[back].view(tokens, k, -1).sum(dim=1)
+        return _Combine.apply(out, order, back).view(tokens, k, -1).sum(dim=1)
 
     def _loop(self, x: Tensor, experts: Tensor, weights: Tensor) -> Tensor:
         dtype = compute_dtype(x)
@@ -55,6 +54,38 @@ class Experts(nn.Module):
             y = F.linear(F.silu(gate) * up, self.down_proj[expert].to(dtype))
             out = out.index_add(0, token, y * weights[token, slot].unsqueeze(1).to(dtype))
         return out
+
+
+class _Dispatch(torch.autograd.Function):
+    """Copy each token to its k places in the order of experts; backward gathers and sums, in a fixed order.
+
+    (Autograd's own backward of a gather scatters with atomic adds: slower, and in no fixed order on a GPU.)
+    """
+
+    @staticmethod
+    def forward(ctx, x: Tensor, order: Tensor, back: Tensor, k: int) -> Tensor:
+        ctx.save_for_backward(back)
+        ctx.k = k
+        return x[order // k]
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor):
+        (back,) = ctx.saved_tensors
+        return gradient[back].unflatten(0, (-1, ctx.k)).sum(dim=1), None, None, None
+
+
+class _Combine(torch.autograd.Function):
+    """Put rows back in the order of tokens; backward is the opposite permutation."""
+
+    @staticmethod
+    def forward(ctx, rows: Tensor, order: Tensor, back: Tensor) -> Tensor:
+        ctx.save_for_backward(order)
+        return rows[back]
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor):
+        (order,) = ctx.saved_tensors
+        return gradient[order], None, None
 
 
 def compute_dtype(x: Tensor) -> torch.dtype:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
 CHUNK_LOGITS = 1 << 27
 """At most this many logits at a time (half a gigabyte in fp32); larger batches go in chunks, recomputed backward."""
+IGNORED = -100
 
 
 def linear_cross_entropy(x: Tensor, weight: Tensor, targets: Tensor, chunk_logits: int = CHUNK_LOGITS) -> Tensor:
@@ -20,4 +23,33 @@ def linear_cross_entropy(x: Tensor, weight: Tensor, targets: Tensor, chunk_logit
 
 
 def _summed(x: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
-    return F.cross_entropy(F.linear(x, weight).float(), targets, reduction="sum", ignore_index=-100)
+    return _CrossEntropy.apply(F.linear(x, weight), targets)
+
+
+class _CrossEntropy(torch.autograd.Function):
+    """Summed cross entropy that keeps the logits alone and turns them into their own gradient in place.
+
+    torch's keeps log-probabilities beside the logits and fills two further arrays of that size backward.
+    """
+
+    @staticmethod
+    def forward(ctx, logits: Tensor, targets: Tensor) -> Tensor:
+        log_z = logits.float().logsumexp(dim=-1)
+        counted = targets != IGNORED
+        index = targets.where(counted, 0).unsqueeze(1)
+        ctx.save_for_backward(logits, log_z, index, counted)
+        ctx.used = False
+        loss = log_z - logits.gather(1, index).squeeze(1).float()
+        return loss.where(counted, 0).sum()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient: Tensor):
+        logits, log_z, index, counted = ctx.saved_tensors
+        if ctx.used:
+            raise RuntimeError("the loss was differentiated already; its logits are overwritten")
+        ctx.used = True
+        exact = logits if logits.dtype == log_z.dtype else logits.float()
+        out = exact.sub_(log_z.unsqueeze(1)).exp_()
+        out.scatter_add_(1, index, torch.full_like(index, -1, dtype=out.dtype))
+        return out.mul_((gradient * counted).unsqueeze(1)).to(logits.dtype), None
