@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,11 +20,14 @@ from typing import Any
 
 import torch
 
+from training.checkpoint import save_checkpoint
 from training.count import training_flops_per_token
 from training.model import Model, ModelConfig, preset
 from training.optim import MuonClip
 
 TOKENS = 512
+LR = 1e-6
+"""So small that routing stays as it is drawn, the same on every side; speed must not hang on what was learnt."""
 Step = Callable[[], None]
 CLOCK = time.perf_counter
 
@@ -39,10 +43,10 @@ def our_step(config: ModelConfig, tokens: torch.Tensor, *, muon: bool = False, m
     torch.manual_seed(0)
     model = Model(config).train()
     if muon:
-        optimizer: torch.optim.Optimizer = MuonClip(model, lr=1e-3)
+        optimizer: torch.optim.Optimizer = MuonClip(model, lr=LR)
     else:
         model.track_max_logits = False
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=LR, fused=True)
 
     def step() -> None:
         optimizer.zero_grad()
@@ -54,12 +58,13 @@ def our_step(config: ModelConfig, tokens: torch.Tensor, *, muon: bool = False, m
 
 
 def their_step(config: ModelConfig, tokens: torch.Tensor, implementation: str) -> Step:
-    from transformers import DeepseekV3Config, DeepseekV3ForCausalLM
+    from transformers import DeepseekV3ForCausalLM
 
     torch.manual_seed(0)
-    published = DeepseekV3Config.from_dict(config.to_hf())
-    model = DeepseekV3ForCausalLM._from_config(published, experts_implementation=implementation).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    with tempfile.TemporaryDirectory() as folder:
+        save_checkpoint(folder + "/model", Model(config))
+        model = DeepseekV3ForCausalLM.from_pretrained(folder + "/model", experts_implementation=implementation).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=LR, fused=True)
 
     def step() -> None:
         optimizer.zero_grad()

@@ -148,6 +148,22 @@ def test_chunked_head_loss_and_gradients_equal_the_whole():
     torch.testing.assert_close(chunked, whole)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_head_loss_equals_torch_cross_entropy(dtype):
+    x, weight = (torch.randn(n, 8).to(dtype).requires_grad_() for n in (50, 30))
+    targets = torch.randint(0, 30, (50,))
+    targets[::7] = -100
+    ours = linear_cross_entropy(x, weight, targets)
+    logits = torch.nn.functional.linear(x, weight).to(torch.promote_types(dtype, torch.float32))
+    theirs = torch.nn.functional.cross_entropy(logits, targets, reduction="sum")
+    torch.testing.assert_close(ours, theirs, check_dtype=False)
+    gradients = torch.autograd.grad(ours * 0.5, (x, weight), retain_graph=True)
+    torch.testing.assert_close(gradients, torch.autograd.grad(theirs * 0.5, (x, weight)))
+    if dtype != torch.bfloat16:
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            torch.autograd.grad(ours, (x, weight))
+
+
 @pytest.mark.parametrize("recompute", ["selective", "full"])
 def test_recomputing_changes_neither_gradients_nor_statistics(recompute):
     tokens = torch.randint(0, 96, (2, 24))

@@ -14,7 +14,7 @@ IGNORED = -100
 
 
 def linear_cross_entropy(x: Tensor, weight: Tensor, targets: Tensor, chunk_logits: int = CHUNK_LOGITS) -> Tensor:
-    """Summed, in fp32. x: (tokens, hidden); weight: (vocabulary, hidden); targets: (tokens,), those of -100 ignored."""
+    """Summed, in fp32 at least. x: (tokens, hidden); weight: (vocabulary, hidden); targets: (tokens,), -100 ignored."""
     tokens = max(1, chunk_logits // weight.shape[0])
     if x.shape[0] <= tokens:
         return _summed(x, weight, targets)
@@ -29,27 +29,28 @@ def _summed(x: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
 class _CrossEntropy(torch.autograd.Function):
     """Summed cross entropy that keeps the logits alone and turns them into their own gradient in place.
 
-    torch's keeps log-probabilities beside the logits and fills two further arrays of that size backward.
+    torch's keeps log-probabilities beside the logits and fills two further arrays of that size backward. Autograd
+    refuses a second backward by itself, as it sees that the logits were overwritten.
     """
 
     @staticmethod
     def forward(ctx, logits: Tensor, targets: Tensor) -> Tensor:
-        log_z = logits.float().logsumexp(dim=-1)
+        log_z = _exact(logits).logsumexp(dim=-1)
         counted = targets != IGNORED
         index = targets.where(counted, 0).unsqueeze(1)
         ctx.save_for_backward(logits, log_z, index, counted)
-        ctx.used = False
-        loss = log_z - logits.gather(1, index).squeeze(1).float()
+        loss = log_z - _exact(logits.gather(1, index).squeeze(1))
         return loss.where(counted, 0).sum()
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient: Tensor):
         logits, log_z, index, counted = ctx.saved_tensors
-        if ctx.used:
-            raise RuntimeError("the loss was differentiated already; its logits are overwritten")
-        ctx.used = True
-        exact = logits if logits.dtype == log_z.dtype else logits.float()
-        out = exact.sub_(log_z.unsqueeze(1)).exp_()
+        out = _exact(logits).sub_(log_z.unsqueeze(1)).exp_()
         out.scatter_add_(1, index, torch.full_like(index, -1, dtype=out.dtype))
         return out.mul_((gradient * counted).unsqueeze(1)).to(logits.dtype), None
+
+
+def _exact(tensor: Tensor) -> Tensor:
+    """In fp32 at least; itself where it is that already."""
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
