@@ -10,7 +10,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from judges import patterns
-from judges.words import ngrams, unspaced, words
+from judges.words import ngrams, prompt_ngrams, unspaced, words
 from prompts.fence import CONTROL_TOKEN, MARKER
 from schemas.verdicts import Finding, Verdict
 
@@ -65,7 +65,7 @@ class Injection:
             detail = "Do not repeat the markers around the texts you were given."
             return _refuse("leaks_prompt", detail, [], marker[0])
         if prompt_text:
-            leaked = (ngrams(rewrite) & ngrams(prompt_text)) - ngrams(source)
+            leaked = (ngrams(rewrite) & prompt_ngrams(prompt_text)) - ngrams(source)
             if len(leaked) >= self.leak:
                 reason = "obeys_planted_instruction" if planted else "leaks_prompt"
                 return _refuse(reason, "Do not repeat the instructions you were given.", planted, " ".join(min(leaked)))

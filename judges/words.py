@@ -31,6 +31,11 @@ def ngrams(text: str) -> frozenset[tuple[str, ...]]:
     return _large_ngrams(text) if len(text) > _LARGE else _small_ngrams(text)
 
 
+def prompt_ngrams(text: str) -> frozenset[tuple[str, ...]]:
+    """The same for our own wording, of which there are few and which come again with every document."""
+    return _lasting_ngrams(text)
+
+
 def release() -> None:
     """Forget large texts: call it when done with a pair."""
     if _large_words.cache_info().currsize:
@@ -58,3 +63,4 @@ def sequence(tokens: list[str]) -> Iterator[tuple[str, ...]]:
 
 _small_words, _large_words = lru_cache(maxsize=32)(_words), lru_cache(maxsize=4)(_words)
 _small_ngrams, _large_ngrams = lru_cache(maxsize=32)(_ngrams), lru_cache(maxsize=4)(_ngrams)
+_lasting_ngrams = lru_cache(maxsize=512)(_ngrams)

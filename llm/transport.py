@@ -9,91 +9,57 @@ before anything reads them, and travel over one aiohttp session.
 
 from __future__ import annotations
 
-from typing import Any
-
 import aiohttp
 import httpx2
 import openai
+from multidict import CIMultiDict
 from openai._models import FinalRequestOptions
 
 PATH = "/chat/completions"
 
 
-class _FromTemplate(httpx2.Request):
-    """A request that shares method, address and headers with an earlier one and has its own body."""
+class _Session:
+    """One aiohttp session, opened by the event loop that uses it."""
 
-    def __init__(self, template: httpx2.Request, content: bytes) -> None:
-        self.method = template.method
-        self.url = template.url
-        self.headers = template.headers
-        self.extensions = template.extensions
-        self._content = content
-
-
-class _AiohttpClient(httpx2.AsyncClient):
-    """An httpx client that sends through one aiohttp session, bodies as bytes."""
-
-    def __init__(self, *, timeout: float) -> None:
-        super().__init__()
+    def __init__(self, timeout: float) -> None:
         self._deadline = aiohttp.ClientTimeout(total=timeout, connect=min(timeout, 10.0))
         self._session: aiohttp.ClientSession | None = None
-        self._address: tuple[httpx2.URL, str] | None = None
 
-    def _open(self) -> aiohttp.ClientSession:
-        # Made inside the loop that uses it. No limit here: the limiter decides what is in flight.
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
-            timeout=self._deadline,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=True,
-        )
+    @property
+    def opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            # No limit of connections here: the limiter decides what is in flight.
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
+                timeout=self._deadline,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trust_env=True,
+            )
         return self._session
 
-    async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
-        session = self._session or self._open()
-        if self._address is None or self._address[0] is not request.url:
-            self._address = (request.url, str(request.url))
-        try:
-            async with session.request(
-                request.method, self._address[1], data=request.content or None, headers=request.headers
-            ) as answer:
-                content = await answer.read()
-                # Only failures carry headers that anything looks at (Retry-After).
-                headers = None if answer.status == 200 else list(answer.headers.items())
-                return httpx2.Response(answer.status, headers=headers, content=content, request=request)
-        except TimeoutError as error:
-            raise httpx2.ReadTimeout("no answer in time", request=request) from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise httpx2.ConnectError(str(error) or type(error).__name__, request=request) from error
-
-    async def aclose(self) -> None:
+    async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
             self._session = None
-        await super().aclose()
 
 
 class LeanOpenAI(openai.AsyncOpenAI):
     """`AsyncOpenAI` with prepared requests. Use `complete`; retries are the caller's."""
 
     def __init__(self, *, base_url: str, api_key: str, timeout: float) -> None:
-        super().__init__(
-            base_url=base_url,
-            api_key=api_key,
-            timeout=timeout,
-            max_retries=0,
-            http_client=_AiohttpClient(timeout=timeout),  # type: ignore[arg-type]
-        )
-        self._template: httpx2.Request | None = None
+        super().__init__(base_url=base_url, api_key=api_key, timeout=timeout, max_retries=0)
+        self._lean = _Session(timeout)
+        self._template: tuple[httpx2.Request, str, CIMultiDict[str]] | None = None
 
-    def _build_request(self, options: FinalRequestOptions, *, retries_taken: int = 0) -> httpx2.Request:
-        if options.url != PATH:
-            return super()._build_request(options, retries_taken=retries_taken)
-        if self._template is None:
-            self._template = super()._build_request(options, retries_taken=0)
-            for per_request in ("content-length", "x-stainless-retry-count"):
-                self._template.headers.pop(per_request, None)
-        return _FromTemplate(self._template, options.content)  # type: ignore[arg-type]
+    def _prepared(self) -> tuple[httpx2.Request, str, CIMultiDict[str]]:
+        """The request that openai would send, its address and its headers, as templates for all."""
+        options = FinalRequestOptions.construct(method="post", url=PATH, content=b"{}")
+        request = self._build_request(options, retries_taken=0)
+        own = ("content-length", "x-stainless-retry-count", "host", "connection", "accept-encoding")
+        headers = CIMultiDict((name, value) for name, value in request.headers.items() if name.lower() not in own)
+        headers["Content-Type"] = "application/json"
+        self._template = (request, str(request.url), headers)
+        return self._template
 
     async def complete(self, body: bytes) -> bytes:
         """POST one chat-completion body; the answer's body, unparsed.
@@ -101,5 +67,21 @@ class LeanOpenAI(openai.AsyncOpenAI):
         Raises:
             openai.APIStatusError, openai.APITimeoutError, openai.APIConnectionError
         """
-        response = await self.post(PATH, content=body, cast_to=httpx2.Response)
-        return response.content
+        request, address, headers = self._template or self._prepared()
+        try:
+            async with self._lean.opened.post(address, data=body, headers=headers) as answer:
+                content = await answer.read()
+        except TimeoutError as error:
+            raise openai.APITimeoutError(request=request) from error  # type: ignore[arg-type]
+        except (aiohttp.ClientError, OSError) as error:
+            raise openai.APIConnectionError(request=request) from error  # type: ignore[arg-type]
+        if answer.status < 400:
+            return content
+        response = httpx2.Response(
+            answer.status, headers=list(answer.headers.items()), content=content, request=request
+        )
+        raise self._make_status_error_from_response(response)
+
+    async def close(self) -> None:
+        await self._lean.close()
+        await super().close()

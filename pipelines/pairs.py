@@ -9,14 +9,21 @@ from schemas.draws import shuffled
 
 
 @cache
-def pairs() -> tuple[tuple[str, str], ...]:
-    """Every (style, perspective) that makes sense, as prompt names; a perspective may exclude styles."""
-    return tuple(
-        (style, perspective)
+def perspectives_by_style() -> dict[str, tuple[str, ...]]:
+    """For every style the perspectives that make sense with it, as prompt names; a perspective may exclude styles."""
+    return {
+        style: tuple(
+            perspective
+            for perspective in prompts.names("perspectives")
+            if style.removeprefix("styles/") not in (prompts.load(perspective).meta.get("excludes") or ())
+        )
         for style in prompts.names("styles")
-        for perspective in prompts.names("perspectives")
-        if style.removeprefix("styles/") not in (prompts.load(perspective).meta.get("excludes") or ())
-    )
+    }
+
+
+def pairs() -> tuple[tuple[str, str], ...]:
+    """Every (style, perspective) that makes sense."""
+    return tuple((style, perspective) for style, fitting in perspectives_by_style().items() for perspective in fitting)
 
 
 def draw_pairs(count: int, seed: int, id: str) -> list[tuple[str, str]]:
@@ -27,15 +34,17 @@ def draw_pairs(count: int, seed: int, id: str) -> list[tuple[str, str]]:
     Raises:
         ValueError: more pairs are wanted than there are.
     """
-    drawn = shuffled(pairs(), seed, id, "pairs")
-    if count > len(drawn):
-        raise ValueError(f"{count} rephrasings were asked for, but there are {len(drawn)} style-perspective pairs")
-    rounds: list[list[tuple[str, str]]] = []
-    seen: dict[str, int] = {}
-    for pair in drawn:
-        turn = seen.get(pair[0], 0)
-        seen[pair[0]] = turn + 1
-        if turn == len(rounds):
-            rounds.append([])
-        rounds[turn].append(pair)
-    return [pair for turn in rounds for pair in turn][:count]
+    fitting = perspectives_by_style()
+    available = sum(map(len, fitting.values()))
+    if count > available:
+        raise ValueError(f"{count} rephrasings were asked for, but there are {available} style-perspective pairs")
+    styles = shuffled(tuple(fitting), seed, id, "styles")
+    drawn: list[tuple[str, str]] = []
+    turn = 0
+    while len(drawn) < count:
+        for style in styles[: count - len(drawn)] if turn == 0 else styles:
+            perspectives = shuffled(fitting[style], seed, id, style)
+            if turn < len(perspectives) and len(drawn) < count:
+                drawn.append((style, perspectives[turn]))
+        turn += 1
+    return drawn

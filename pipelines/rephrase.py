@@ -15,6 +15,7 @@ import prompts
 from judges.coverage import Coverage
 from judges.faithfulness import Faithfulness
 from judges.form import FormChecks
+from judges.language import detect
 from judges.similarity import Similarity
 from llm.call import Answer, Ask, Usage
 from pipelines.chunking import Chunk, chunk, count_tokens, join
@@ -96,6 +97,10 @@ class Rephrase:
             if refusal is not None:
                 return self._rejected(task, progress, refusal, len(chunks))
         return Accepted(Rephrasing(**self._columns(task, progress, progress.written, len(chunks))))
+
+    def warm(self) -> None:
+        """Load what the checks need, so that no rollout waits for it in the middle of others."""
+        detect("Tento text je napsán česky, aby se načetl model.")
 
     def failed(self, task: RephrasingTask, error: str, message: str) -> FailedRow:
         document = task.document

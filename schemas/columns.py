@@ -69,18 +69,44 @@ def columns(row_type: type) -> tuple[tuple[str, str], ...]:
     return tuple((f.name, f.metadata.get("doc", "")) for f in dataclasses.fields(row_type))
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    if dataclasses.is_dataclass(value):
-        return {name: _plain(getattr(value, name)) for name, _ in columns(type(value))}
-    return value
+def _array(values: list[Any], annotation: Any) -> pa.Array:
+    """A column, built from flat lists of scalars: nested rows become structs of columns, lists become offsets."""
+    arrow, nullable = _arrow_type(annotation)
+    if nullable:
+        (annotation,) = (a for a in typing.get_args(annotation) if a is not type(None))
+    if pa.types.is_list(arrow):
+        (item,) = typing.get_args(annotation)[:1]
+        offsets, flat = [0], []
+        for value in values:
+            if value is not None:
+                flat.extend(value)
+            offsets.append(len(flat))
+        mask = pa.array([v is None for v in values], pa.bool_()) if nullable else None
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), _array(flat, item), type=arrow, mask=mask)
+    if pa.types.is_struct(arrow):
+        hints = typing.get_type_hints(annotation)
+        mask = pa.array([v is None for v in values], pa.bool_()) if nullable else None
+        children = [
+            _array([_absent(hints[f.name]) if v is None else getattr(v, f.name) for v in values], hints[f.name])
+            for f in arrow
+        ]
+        return pa.StructArray.from_arrays(children, fields=list(arrow), mask=mask)
+    return pa.array(values, arrow)
+
+
+def _absent(annotation: Any) -> Any:
+    """What stands in the columns of a struct that is null: anything its type allows."""
+    arrow, nullable = _arrow_type(annotation)
+    if nullable:
+        return None
+    if pa.types.is_list(arrow):
+        return []
+    return {pa.string(): "", pa.bool_(): False, pa.binary(): b""}.get(arrow, 0)
 
 
 def to_table(rows: list[Any], row_type: type) -> pa.Table:
     """Rows of one type as an Arrow table, columns in declared order."""
     schema = arrow_schema(row_type)
-    arrays = [
-        pa.array([_plain(getattr(row, field.name)) for row in rows], type=field.type) for field in schema
-    ]
+    hints = typing.get_type_hints(row_type)
+    arrays = [_array([getattr(row, field.name) for row in rows], hints[field.name]) for field in schema]
     return pa.Table.from_arrays(arrays, schema=schema)

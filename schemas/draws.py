@@ -9,6 +9,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+_MASK = (1 << 64) - 1
+
 
 def digest(*parts: object) -> int:
     """A 64-bit hash of the parts, which are told apart (`("ab", "c")` differs from `("a", "bc")`)."""
@@ -27,11 +29,15 @@ def pick(options: Sequence[T], *parts: object) -> T:
 
 
 def shuffled(options: Sequence[T], *parts: object) -> list[T]:
-    """All options in a drawn order."""
-    return [
-        option
-        for _, _, option in sorted((digest(*parts, index), index, option) for index, option in enumerate(options))
-    ]
+    """All options in a drawn order (Fisher-Yates over a SplitMix64 stream that starts at the hash)."""
+    order, state = list(options), digest(*parts)
+    for last in range(len(order) - 1, 0, -1):
+        state = (state + 0x9E3779B97F4A7C15) & _MASK
+        mixed = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
+        other = (mixed ^ (mixed >> 31)) % (last + 1)
+        order[last], order[other] = order[other], order[last]
+    return order
 
 
 def normal(*parts: object) -> float:

@@ -57,6 +57,4 @@ class Judgement:
 
     @classmethod
     def of(cls, verdict: Verdict, chunk: int, attempt: int) -> Judgement:
-        return cls(
-            verdict.check, chunk, attempt, verdict.passed, verdict.score, verdict.reason, list(verdict.findings)
-        )
+        return cls(verdict.check, chunk, attempt, verdict.passed, verdict.score, verdict.reason, list(verdict.findings))

@@ -46,6 +46,8 @@ class Step(Protocol, Generic[In]):
 
     async def __call__(self, row: In, ask: Ask) -> Accepted | Rejected: ...
 
+    # A step may also have `warm(self)`: what is slow to load, loaded once per worker before the first row.
+
     def failed(self, row: In, error: str, message: str) -> FailedRow:
         """The row of `failed/` for an input that could not be processed."""
         ...
@@ -84,6 +86,9 @@ class _Roll(beam.DoFn):
 
     def setup(self) -> None:
         self._runtime = runtimes.obtain(self.models)
+        warm = getattr(self.step, "warm", None)
+        if warm is not None:
+            warm()
         self._counters: dict[str, Any] = {}
 
     def teardown(self) -> None:
@@ -100,7 +105,7 @@ class _Roll(beam.DoFn):
         while self._running >= self.size:
             yield self._next()
         self._running += 1
-        self._runtime.submit(self._roll(row, timestamp, window, self._finished))
+        self._runtime.start(self._roll(row, timestamp, window, self._finished))
         while not self._finished.empty():
             yield self._next()
 
