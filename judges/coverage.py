@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from judges.fact_words import FUNCTION_WORDS, IMPLIED, LABELS, NUMBER_WORDS, ROMAN, SIZES, ordinary, stem
+from judges.fact_words import FUNCTION_WORDS, IMPLIED, LABELS, NUMBER_WORDS, ROMAN, SIZES, name_stem, ordinary, stem
 from judges.facts import Fact, Facts, extract, split_words
 from judges.negation import negations_changed
 from schemas.verdicts import Finding, Verdict
@@ -122,15 +122,15 @@ def differing_spans(
 
 def _count(facts: Facts) -> int:
     """How many different numbers and dates a text states."""
-    return len({fact.keys[0] for fact in facts.numbers if fact.strong})
+    return len(facts.keys)
 
 
 def _numbers(source: str, rewrite: str, before: Facts, after: Facts, context: str, language: str) -> list[Difference]:
-    lost = _unmatched(before.numbers, after.offers)
-    added = _unmatched(after.numbers, before.offers)
+    lost = [] if before.keys <= after.offers else _unmatched(before.numbers, after.offers)
+    added = [] if after.keys <= before.offers else _unmatched(after.numbers, before.offers)
     if added and context:
         added = _unmatched(added, extract(context, language).offers)
-    if any(not fact.strong for fact in lost) != any(not fact.strong for fact in added):
+    if (lost or added) and any(not f.strong for f in lost) != any(not f.strong for f in added):
         # One that vanishes or appears alone may be grammar ("the two men"); one that replaces another is not.
         lost = [fact for fact in lost if fact.strong or not _determined(source, fact)]
         added = [fact for fact in added if fact.strong or not _determined(rewrite, fact)]
@@ -141,8 +141,12 @@ def _numbers(source: str, rewrite: str, before: Facts, after: Facts, context: st
         added = [fact for fact in added if not _numbers_a_part(rewrite, fact)]
     found = [Difference(f"{fact.kind}_lost", fact, in_source=True) for fact in lost]
     found += [Difference(f"{fact.kind}_added", fact) for fact in added]
-    found += _units_changed(before, after)
-    return found or _scores_changed(source, rewrite, before, after)
+    if before.units and not after.units <= before.units:
+        found += _units_changed(before, after)
+    return found or (_scores_changed(source, rewrite, before, after) if _SCORE.search(rewrite) else [])
+
+
+_SCORE = re.compile(r"\d[-–]\d")
 
 
 def _scores_changed(source: str, rewrite: str, before: Facts, after: Facts) -> list[Difference]:
@@ -230,9 +234,9 @@ def _plain(fact: Fact) -> bool:
 
 def _names_lost(source: str, before: Facts, after: Facts) -> tuple[list[Difference], int]:
     """Names of the source that the rewrite lacks, and the number of distinct names."""
-    distinct = {fact.keys: fact for fact in before.names if fact.strong or len(fact.keys) > 1}
     if before.name_words <= after.words:
-        return [], len(distinct)
+        return [], len({fact[3] for fact in before.names})
+    distinct = {fact.keys: fact for fact in before.names if fact.strong or len(fact.keys) > 1}
     stems: frozenset[str] | None = None
     lost: list[Fact] = []
     for keys, fact in distinct.items():
@@ -245,14 +249,23 @@ def _names_lost(source: str, before: Facts, after: Facts) -> tuple[list[Differen
         if not after.acronyms.isdisjoint(_acronyms(source, fact)):
             continue
         if stems is None:
-            stems = frozenset([stem(word) for word in after.words])
-        if 2 * sum(stem(key) in stems or key in ROMAN for key in keys) >= len(keys):
+            stems = _stems(after)
+        if 2 * sum(_known(key, stems) or key in ROMAN for key in keys) >= len(keys):
             continue
         lost.append(fact)
     gone = {fact.keys for fact in lost}
     singles = {keys[-1] for keys in gone if len(keys) > 1}
     kept = [f for f in lost if len(f.keys) > 1 or f.keys[0] not in singles]
     return [Difference("name_lost", fact, in_source=True) for fact in kept], len(distinct)
+
+
+def _stems(facts: Facts) -> frozenset[str]:
+    """Roots of all words, and of the names' words those of their people and adjectives too."""
+    return frozenset([*map(stem, facts.words), *map(name_stem, facts.name_words)])
+
+
+def _known(word: str, stems: frozenset[str]) -> bool:
+    return stem(word) in stems or name_stem(word) in stems
 
 
 def _acronyms(text: str, fact: Fact) -> set[str]:
@@ -268,7 +281,7 @@ def _names_added(rewrite: str, before: Facts, after: Facts, context: str, langua
         return []
     labels = _speakers(rewrite)
     around = extract(context, language) if context else None
-    stems = frozenset([stem(word) for word in before.words])
+    stems = _stems(before)
     english = language[:2] in ("en", "", "un")
     lower_case = _lower_cased(rewrite, unknown)
     found: dict[tuple[str, ...], Difference] = {}
@@ -279,7 +292,7 @@ def _names_added(rewrite: str, before: Facts, after: Facts, context: str, langua
         new = [
             key
             for key in new
-            if stem(key) not in stems
+            if not _known(key, stems)
             and key not in labels
             and key not in before.acronyms
             and key not in lower_case

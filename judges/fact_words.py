@@ -257,10 +257,7 @@ _SUFFIXES = (
 
 @lru_cache(maxsize=1 << 15)
 def stem(word: str) -> str:
-    """A form that a country, its people, its adjective and plurals share ("Chad", "Chadian"); at least four letters."""
-    alias = _ALIASES.get(word) or _ALIASES.get(word.removesuffix("s"))
-    if alias:
-        return alias
+    """A form that words of one root share ("Chad" and "Chadian"), of at least four letters."""
     shorter = True
     while shorter:
         shorter = False
@@ -269,6 +266,11 @@ def stem(word: str) -> str:
                 word, shorter = word[: -len(suffix)], True
                 break
     return word
+
+
+def name_stem(word: str) -> str:
+    """As `stem`, for words of names, where irregular forms are known too ("French" and "France")."""
+    return _ALIASES.get(word) or _ALIASES.get(word.removesuffix("s")) or stem(word)
 
 
 @cache

@@ -58,6 +58,10 @@ class Facts(NamedTuple):
     numbers: tuple[Fact, ...]
     """Numbers and dates, in no particular order."""
     names: tuple[Fact, ...]
+    keys: frozenset[str]
+    """First keys of the numbers and dates."""
+    units: frozenset[tuple[str, str]]
+    """(first key, unit) of the numbers that have a unit."""
     offers: frozenset[str]
     """Keys of numbers and dates that the text keeps, whether named or implied ("both" keeps 2)."""
     words: frozenset[str]
@@ -83,7 +87,7 @@ _MONTH = (
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?(?![\d:]|[.,]\d)"
 _MONTH_DAYS = re.compile(rf"{_MONTH} (?:the )?({_DAY}(?:(?:–|-|, and |, | and | to ){_DAY}(?! ?[a-z%]))*)")
 _DAY_FIRST = re.compile(
-    rf"(?:st|nd|rd|th)?(?:(?: ?(?:–|-|and|to|or|,|&) ?\d{{1,2}})(?:st|nd|rd|th)?)*(?: of)? ({_MONTH})"
+    rf"(?:st|nd|rd|th)?(?: ?(?:–|-|and|to|or|,|&) ?\d{{1,2}}(?:st|nd|rd|th)?){{0,4}}(?: of)? ({_MONTH})"
 )
 _MONTH_WORD = re.compile(rf"\b{_MONTH}(?!\w)")
 _ORDINAL_ENDINGS = ("", "st", "nd", "rd", "th", "d")
@@ -98,6 +102,7 @@ _NO_DATE = FUNCTION_WORDS - _SCALING
 _NO_NAME = PARTICLES | NUMBER_WORDS | FUNCTION_WORDS | {"bc", "bce", "ad", "ce", "am", "pm"}
 _NUMBER_WORDS = NUMBER_WORDS - {"one", "first"}
 """Number words that are worth a search; "one" and "first" are never facts on their own."""
+_SMALL = frozenset(str(number) for number in range(11))
 _ONCE = frozenset(["one", "first"])
 _COMPOUNDING = frozenset([*SCALES, *ORDINAL_SCALES, *TENS])
 _IMPLYING = frozenset([*IMPLIED, *DECADES])
@@ -141,11 +146,11 @@ def _extract(text: str, english: bool, named: bool) -> Facts:
         run, digits, attached, after = match.groups()
         start, end = match.span()
         if run:
-            found, acronym, numerals, month = _run(run) if end - start < 200 else _read_run(run)
+            found, acronym, numerals, month, strong = _run(run) if end - start < 200 else _read_run(run)
             if month >= 0:
                 read_until = _month(text, run, start + month, month, numbers, offers)
             if named and found:
-                strong = start > 1 and text[start - 1] == " " and text[start - 2].islower()
+                strong = strong or (start > 1 and text[start - 1] == " " and text[start - 2].islower())
                 names.append(Fact("name", start, end, found, "", strong or not starts_sentence(text, start)))
                 name_words.update(found)
                 if numerals:
@@ -174,7 +179,16 @@ def _extract(text: str, english: bool, named: bool) -> Facts:
             offers.add("1")
         for word in words & _IMPLYING:
             offers.add(IMPLIED.get(word) or f"~{DECADES[word]}s")
-    return Facts(tuple(numbers), tuple(names), frozenset(offers), words, frozenset(name_words), frozenset(acronyms))
+    return Facts(
+        tuple(numbers),
+        tuple(names),
+        frozenset([fact[3][0] for fact in numbers]),
+        frozenset([(fact[3][0], fact[4]) for fact in numbers if fact[4]]),
+        frozenset(offers),
+        words,
+        frozenset(name_words),
+        frozenset(acronyms),
+    )
 
 
 _remembered = lru_cache(maxsize=1024)(_extract)
@@ -225,7 +239,8 @@ def _unit(word: str, text: str, at: int) -> str:
     """Canonical unit spelled `word`, which begins at or after `at`; for "square km" the next word is read too."""
     lower = word.lower()
     if lower in UNIT_PREFIXES:
-        follows = _AFTER.match(text, text.index(word, at) + len(word) + (text[at + len(word) + 1 :][:1] == "."))
+        end = text.index(word, at) + len(word)
+        follows = _AFTER.match(text, end + (text[end : end + 1] == "."))
         second = follows[1].lower() if follows else ""
         return LONG_UNITS.get((lower, UNITS.get(second, second)), "")
     if lower in CASED_UNITS and word not in ("V", "W") and not word.islower():
@@ -348,16 +363,25 @@ class _Run(NamedTuple):
     """Values of its Roman numerals."""
     month: int
     """Offset of the first month's name, or -1."""
+    led: bool
+    """Whether an article or the like stands before the first of `words`."""
 
 
 def _read_run(run: str) -> _Run:
-    words = [w for w in split_words(run) if len(w) > 1 and w not in _NO_NAME]
+    every = split_words(run)
+    words = [w for w in every if len(w) > 1 and (w not in _NO_NAME or (len(run) < 200 and w.upper() in run))]
     month = next((m.start() for m in _MONTH_WORD.finditer(run)), -1)
     if month >= 0:
         words = [w for w in words if w not in MONTHS] if len(words) <= 1 or month == 0 else words
     capitals = "".join([w[0] for w in run.split() if w[0].isupper()]) if " " in run else run.replace(".", "")
     acronym = capitals.lower() if 1 < len(capitals) <= 8 and capitals.isupper() else ""
-    return _Run(tuple(dict.fromkeys(words)), acronym, tuple([ROMAN[w] for w in words if w in ROMAN]), month)
+    return _Run(
+        tuple(dict.fromkeys(words)),
+        acronym,
+        tuple([ROMAN[w] for w in words if w in ROMAN]),
+        month,
+        words[:1] != every[:1],
+    )
 
 
 _run = lru_cache(maxsize=1 << 14)(_read_run)
@@ -420,7 +444,7 @@ def _spelled_run(text: str, match: re.Match, numbers: list[Fact], offers: set[st
     unit = _unit(after[1], text, end) if after and len(after[1]) > 1 else ""
     for value, size in _values(tokens):
         offers.add(value)
-        large = not (value.isdecimal() and int(value) <= 10) and tokens[0] not in SCALES
+        large = value not in _SMALL and tokens[0] not in SCALES
         numbers.append(Fact("number", start, end, (value,), unit, value != "1" and (size > 1 or large)))
 
 
@@ -438,6 +462,8 @@ def _values(tokens: list[str]) -> list[tuple[str, int]]:
     for token in tokens:
         scale = SCALES.get(token) or ORDINAL_SCALES.get(token) or (12 if token == "dozen" else None)
         if scale:
+            if current * scale > 10**18:
+                flush()
             current = (current or Decimal(1)) * scale
             size += 1
             last = scale

@@ -1,0 +1,194 @@
+"""The coverage check in both directions, through its verdicts."""
+
+from __future__ import annotations
+
+import pickle
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.fidelity.data import pairs
+from judges.coverage import REASONS, Coverage, differing_spans
+
+SOURCE = (
+    "Robert Boulter starred in the play Herons by Simon Stephens, which was performed in 2001 at the Royal Court "
+    "Theatre. On 3 March 2002 he walked 5 km (3.1 mi) with 1,204 others and twelve dogs from Chad to Germany."
+)
+check = Coverage()
+
+
+def kinds(rewrite: str, source: str = SOURCE, context: str = "", language: str = "en") -> set[str]:
+    return {finding.kind for finding in check(source, rewrite, context, language).findings}
+
+
+@pytest.mark.parametrize(
+    "rewrite",
+    [
+        SOURCE,
+        "In 2001 Boulter was in Herons, Simon Stephens's play, at the Royal Court. It was on March 3rd, 2002 that he "
+        "covered five kilometres on foot from Chad to Germany, with 1204 other people and 12 dogs.",
+        "Q: What did Boulter do in 2001?\nA: He starred in Herons by Stephens at the Royal Court Theatre.\n"
+        "Question 2: And on 3 March 2002?\nAnswer: With a dozen Chadian dogs and 1,204 others he walked "
+        "5km to Germany.",
+    ],
+)
+def test_honest_rewrites_pass(rewrite):
+    verdict = check(SOURCE, rewrite)
+    assert (verdict.passed, verdict.score, verdict.findings) == (True, 1.0, ())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind"),
+    [
+        ("1,204", "1,240", "number_added"),
+        ("1,204", "many", "number_lost"),
+        ("twelve", "eleven", "number_added"),
+        ("2001", "2004", "date_added"),
+        ("3 March", "8 March", "date_lost"),
+        ("3 March", "3 May", "date_added"),
+        ("5 km (3.1 mi)", "5 miles", "unit_changed"),
+        ("Simon Stephens", "Alan Ayckbourn", "name_added"),
+        ("Herons", "a play", "name_lost"),
+        ("Chad", "Kenya", "name_added"),
+        ("was performed", "was not performed", "negation_changed"),
+    ],
+)
+def test_a_changed_fact_is_found(old, new, kind):
+    rewrite = SOURCE.replace(old, new)
+    verdict = check(SOURCE, rewrite)
+    assert kind in {finding.kind for finding in verdict.findings}
+    assert not verdict.passed
+    assert verdict.reason in REASONS
+    assert verdict.score < 1
+
+
+def test_findings_quote_verbatim_and_say_what_to_do():
+    rewrite = SOURCE.replace("1,204", "1,240")
+    for finding in check(SOURCE, rewrite).findings:
+        assert finding.source in SOURCE
+        assert finding.rewrite in rewrite
+        assert finding.detail.startswith(("Keep", "Remove"))
+        assert "1,2" in finding.detail
+
+
+def test_context_excuses_an_addition_but_not_a_loss():
+    rewrite = SOURCE + " Born in 1970, he lived in Sunderland."
+    assert {"date_added", "name_added"} <= kinds(rewrite)
+    assert kinds(rewrite, context="Robert Boulter was born in Sunderland in 1970.") == set()
+    assert "number_lost" in kinds(SOURCE.replace("1,204", "some"), context="1,204")
+
+
+def test_a_dropped_conversion_is_no_loss_but_a_dropped_quantity_is():
+    assert kinds(SOURCE.replace(" (3.1 mi)", "")) == set()
+    assert "number_lost" in kinds(SOURCE.replace("5 km (3.1 mi)", "a long way"))
+
+
+def test_a_lost_negation_is_found_and_a_limiting_not_is_let_pass():
+    assert kinds("The song was released.", "The song was not released.") == {"negation_changed"}
+    assert kinds("The song was not only released.", "The song was released.") == set()
+    assert kinds("The song was not released until May.", "The song was not released until May.") == set()
+
+
+def test_scores_must_belong_together():
+    source = (
+        "They lost 82–73 to Minnesota, which is 22nd, and then, at home in the last days of May, won 70–69; Al got 69."
+    )
+    assert kinds(source.replace("70–69", "69–70"), source) == set()
+    assert "number_added" in kinds(source.replace("70–69", "70–73"), source)
+
+
+@pytest.mark.parametrize(
+    ("source", "rewrite"),
+    [
+        ("The two men met.", "The men met."),
+        ("They met in Paris.", "The two met in Paris."),
+        ("Both attended.", "The two attended."),
+        ("The United Nations met.", "The UN met."),
+        ("In France, the BBC reported it.", "The French heard it from the BBC."),
+        ("He fought in World War II.", "He fought in the Second World War."),
+        ("He came in the 1990s.", "He came in the nineties."),
+    ],
+)
+def test_ways_of_saying_the_same(source, rewrite):
+    assert kinds(rewrite, source) == set()
+
+
+def test_one_number_word_for_another_is_found():
+    assert kinds("The four men met.", "The two men met.") == {"number_lost", "number_added"}
+
+
+def test_speakers_and_headings_are_no_names():
+    rewrite = f"# A Long Walk\n\nMaya: {SOURCE}\nOtto: Indeed, Maya?\n"
+    assert kinds(rewrite) == set()
+
+
+def test_some_names_may_go_from_a_long_text_and_none_from_a_short_one():
+    people = [f"Xan{chr(97 + i)}{chr(97 + j)}or" for i in range(6) for j in range(5)]
+    source = "There were " + ", then ".join(people) + "."
+    assert check(source, source.replace(people[3], "someone")).passed
+    assert check(source, source.replace(people[3], "someone")).score < 1
+    assert not Coverage(names_lost=0.0)(source, source.replace(people[3], "someone")).passed
+    assert not check("There were Xanaor and Xanbor.", "There was Xanaor.").passed
+
+
+def test_other_languages():
+    german = "Am 3. Mai 1913 kamen 1.204 Gäste in das Haus."
+    assert kinds("Das Haus sah im Mai 1913, am 3., wieder 1204 Besucher.", german, language="de") == set()
+    assert "number_lost" in kinds("Das Haus sah am 3. Mai 1913 Besucher.", german, language="de")
+    assert "number_lost" in kinds("2014年5月", "2014年5月12日", language="zh")
+    french = "En 1913, Marcel Proust publie un roman à Paris."
+    assert kinds("À Paris, en 1913, un roman de Proust est publié.", french, language="fr") == set()
+    assert "name_added" in kinds("À Rome, en 1913, un roman de Proust paraît.", french, language="fr")
+
+
+def test_spans_mark_every_place():
+    rewrite = SOURCE.replace("1,204", "1,240") + " There were 1,240."
+    lost, added = differing_spans(SOURCE, rewrite)
+    assert [(SOURCE[a:b], kind) for a, b, kind in lost] == [("1,204", "number_lost")]
+    assert [(rewrite[a:b], kind) for a, b, kind in added] == [("1,240", "number_added")] * 2
+    assert differing_spans(SOURCE, SOURCE) == ([], [])
+    assert differing_spans(SOURCE, SOURCE + " Born in 1970.", "1970")[1] == []
+
+
+def test_texts_without_facts_pass():
+    assert check("", "").score == 1.0
+    assert check("nothing here", "here is nothing").passed
+
+
+def test_configuration_is_checked_and_pickles():
+    with pytest.raises(ValueError, match="names_lost"):
+        Coverage(names_lost=1.5)
+    assert pickle.loads(pickle.dumps(check)) == check
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(max_size=200), st.text(max_size=200), st.sampled_from(["en", "de", "ja", "und"]))
+def test_any_pair_is_judged_and_quoted_verbatim(source, rewrite, language):
+    verdict = check(source, rewrite, language=language)
+    assert 0 <= verdict.score <= 1
+    for finding in verdict.findings:
+        assert finding.source in source
+        assert finding.rewrite in rewrite
+    for text, spans in zip((source, rewrite), differing_spans(source, rewrite, language=language), strict=True):
+        assert all(0 <= start < end <= len(text) for start, end, _ in spans)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(pairs("dev")))
+def test_a_text_covers_itself(pair):
+    assert check(pair.source, pair.source).score == 1.0
+    assert check(pair.rewrite, pair.rewrite).score == 1.0
+
+
+@pytest.mark.parametrize("unit", ["not kept 7. ", "Ab cd. ", "1-", "Ab: \n", "9 sq km "])
+def test_hostile_pairs_take_linear_time(unit):
+    def seconds(length: int) -> float:
+        text = unit * (length // len(unit))
+        start = time.process_time()
+        check(text, text[:-50] + " 77 Zork")
+        return time.process_time() - start
+
+    small = max(min(seconds(40_000) for _ in range(3)), 1e-3)
+    assert min(seconds(320_000) for _ in range(2)) < 8 * small * 4
