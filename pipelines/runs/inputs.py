@@ -160,7 +160,8 @@ def _row_groups(path: str) -> list[int]:
 
 
 def check_columns(inputs: Inputs, parser: Parser) -> None:
-    """The columns that the job needs are in every file, as far as its schema or first rows show.
+    """The columns that the job needs are in every file, as far as its schema or first rows show; of several named
+    together, one.
 
     Raises:
         UsageError: one is missing, or the beginning of a file is not readable at all.
@@ -185,10 +186,11 @@ def check_columns(inputs: Inputs, parser: Parser) -> None:
             if not good:
                 raise UsageError(f"--input {file.path}: {sample[0]} in its first rows")
             present = set().union(*good)
-        missing = [name for name in required if name not in present]
+        wanted = [(name,) if isinstance(name, str) else name for name in required]
+        missing = [" or ".join(map(repr, names)) for names in wanted if not present.intersection(names)]
         if missing:
             raise UsageError(
-                f"--input {file.path}: no column {missing[0]!r}; its columns are {', '.join(sorted(present)) or '(none)'}."
+                f"--input {file.path}: no column {missing[0]}; its columns are {', '.join(sorted(present)) or '(none)'}."
                 f" Name the right one, such as --columns text={next(iter(sorted(present)), 'body')}"
             )
 
