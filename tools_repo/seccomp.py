@@ -1,0 +1,92 @@
+"""A seccomp filter for the sandbox: a classic BPF program that refuses system calls no tool server needs.
+
+What is refused would widen the kernel's attack surface (new namespaces, mounts, bpf, io_uring, keyrings) or escape the
+accounting of memory (memfd, System V segments: pages that belong to no process's resident set).
+"""
+
+from __future__ import annotations
+
+import platform
+import struct
+
+_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
+_EPERM, _ENOSYS = 1, 38
+_LOAD, _JEQ, _JSET, _JGE, _RET = 0x20, 0x15, 0x45, 0x35, 0x06
+_NR, _ARCH, _ARG0 = 0, 4, 16
+_CLONE_NEW = 0x7E020000
+"""CLONE_NEWNS | CGROUP | UTS | IPC | USER | PID | NET."""
+_X32 = 0x40000000
+
+# Name: (number on x86-64, number on arm64); None where the architecture has none.
+_REFUSED: dict[str, tuple[int | None, int | None]] = {
+    "ptrace": (101, 117),
+    "syslog": (103, 116),
+    "setns": (308, 268),
+    "unshare": (272, 97),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "swapon": (167, 224),
+    "kexec_load": (246, 104),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "acct": (163, 89),
+    "quotactl": (179, 60),
+    "personality": (135, 92),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "shmget": (29, 194),
+    "perf_event_open": (298, 241),
+    "open_by_handle_at": (304, 265),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "bpf": (321, 280),
+    "userfaultfd": (323, 282),
+    "move_pages": (279, 239),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsmount": (432, 432),
+    "mount_setattr": (442, 442),
+}
+# Callers fall back to something else when these seem not to exist.
+_ABSENT: dict[str, tuple[int | None, int | None]] = {
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    "io_uring_setup": (425, 425),
+    "clone3": (435, 435),  # its flags are in memory, where a filter cannot see them; libc falls back to clone
+}
+_CLONE = (56, 220)
+_ARCHES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+
+
+def _op(code: int, k: int, true: int = 0, false: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, true, false, k)
+
+
+def program(machine: str | None = None) -> bytes | None:
+    """The filter as `struct sock_filter[]`; None for a machine that has none here.
+
+    Every call not named is allowed; calls of a foreign architecture (32-bit, x32) are refused.
+    """
+    found = _ARCHES.get(machine or platform.machine())
+    if found is None:
+        return None
+    column, arch = found
+    refuse, absent, allow = (_op(_RET, v) for v in (_ERRNO | _EPERM, _ERRNO | _ENOSYS, _ALLOW))
+    code = [_op(_LOAD, _ARCH), _op(_JEQ, arch, 1, 0), refuse, _op(_LOAD, _NR)]
+    if column == 0:
+        code += [_op(_JGE, _X32, 0, 1), refuse]
+    for numbers, answer in ((_REFUSED, refuse), (_ABSENT, absent)):
+        for number in sorted(n[column] for n in numbers.values() if n[column] is not None):
+            code += [_op(_JEQ, number, 0, 1), answer]
+    code += [
+        _op(_JEQ, _CLONE[column], 0, 3),
+        _op(_LOAD, _ARG0),
+        _op(_JSET, _CLONE_NEW, 0, 1),
+        refuse,
+        allow,
+    ]
+    return b"".join(code)
