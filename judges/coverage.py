@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from judges.fact_words import FUNCTION_WORDS, IMPLIED, LABELS, NUMBER_WORDS, ROMAN, SIZES, name_stem, ordinary, stem
-from judges.facts import Fact, Facts, extract, split_words
+from judges.facts import Fact, Facts, acronym, extract, split_words, starts_sentence
 from judges.negation import negations_changed
 from schemas.verdicts import Finding, Verdict
 
@@ -244,9 +244,9 @@ def _names_lost(source: str, before: Facts, after: Facts) -> tuple[list[Differen
             continue
         if keys[-1] in after.name_words or 2 * sum(key in after.name_words for key in keys) >= len(keys):
             continue
-        if not fact.strong and all(ordinary(key) for key in keys):
+        if (not fact.strong and all(ordinary(key) for key in keys)) or _short_form(source, fact):
             continue
-        if not after.acronyms.isdisjoint(_acronyms(source, fact)):
+        if _acronym(source, fact) in after.acronyms:
             continue
         if stems is None:
             stems = _stems(after)
@@ -268,10 +268,8 @@ def _known(word: str, stems: frozenset[str]) -> bool:
     return stem(word) in stems or name_stem(word) in stems
 
 
-def _acronyms(text: str, fact: Fact) -> set[str]:
-    run = text[fact.start : min(fact.end, fact.start + 200)]
-    capitals = "".join([word[0] for word in run.split() if word[0].isupper()]).lower()
-    return {capitals, run.replace(".", "").lower()} if len(capitals) > 1 else {run.replace(".", "").lower()}
+def _acronym(text: str, fact: Fact) -> str:
+    return acronym(fact.keys, text[fact.start : min(fact.end, fact.start + 200)])
 
 
 def _names_added(rewrite: str, before: Facts, after: Facts, context: str, language: str) -> list[Difference]:
@@ -301,16 +299,18 @@ def _names_added(rewrite: str, before: Facts, after: Facts, context: str, langua
         ]
         if not new or tuple(new) in found:
             continue
-        initials = _acronyms(rewrite, fact)
-        if not initials.isdisjoint(before.acronyms | (around.acronyms if around else frozenset())):
+        short = _acronym(rewrite, fact)
+        if short in before.acronyms or (around and short in around.acronyms):
             continue
         if new == [fact.keys[0]] or len(fact.keys) == len(new):  # the unknown words begin the name
             first = fact.keys[0]
             plain = not rewrite[fact.start : fact.start + len(first)].isupper()
             if not fact.strong and first in new and (not english or (plain and ordinary(first))):
                 new = new[1:]
-        acronym = rewrite[fact.start : fact.end].isupper()
-        if new and english and not acronym and all(ordinary(key) for key in new) and _no_name(rewrite, fact):
+        if new and english and _short_form(rewrite, fact):
+            continue
+        shouted = rewrite[fact.start : fact.end].isupper()
+        if new and english and not shouted and all(ordinary(key) for key in new) and _on_heading(rewrite, fact):
             continue
         if new:
             found[tuple(new)] = Difference("name_added", fact)
@@ -339,13 +339,21 @@ def _lower_cased(text: str, words: frozenset[str]) -> set[str]:
 _PUNCTUATION = str.maketrans({c: " " for c in ",.;:!?()\"'’“”*"})
 
 
-_DETERMINED = re.compile(r"\b(?:[Tt]h(?:e|is|ese|ose)|[Aa]n?|[Ii]ts|[Tt]heir)(?: \d+)? $")
+_DETERMINED = re.compile(r"\b(?:th(?:e|is|ese|ose)|an?|its|their)(?: \d+)? $")
 
 
-def _no_name(text: str, fact: Fact) -> bool:
-    """Whether common words may be capitalised here: on a short line without a full stop, or as in "the Games"."""
-    if len(fact.keys) == 1 and _DETERMINED.search(text, max(0, fact.start - 12), fact.start):
-        return True
+def _short_form(text: str, fact: Fact) -> bool:
+    """Whether a common word with a capital only refers back, as in "the Games"; "The Bill" is a title instead."""
+    if len(fact.keys) > 1 or not ordinary(fact.keys[0]):
+        return False
+    run = text[fact.start : fact.end]
+    if " " in run:
+        return split_words(run)[0] in FUNCTION_WORDS and starts_sentence(text, fact.start)
+    return not run.isupper() and _DETERMINED.search(text, max(0, fact.start - 12), fact.start) is not None
+
+
+def _on_heading(text: str, fact: Fact) -> bool:
+    """Whether the name stands on a short line without a full stop, where common words may have capitals too."""
     begin = text.rfind("\n", 0, fact.start) + 1
     end = text.find("\n", fact.end)
     line = text[begin : end if end >= 0 else len(text)].strip()

@@ -146,7 +146,7 @@ def _extract(text: str, english: bool, named: bool) -> Facts:
         run, digits, attached, after = match.groups()
         start, end = match.span()
         if run:
-            found, acronym, numerals, month, strong = _run(run) if end - start < 200 else _read_run(run)
+            found, short, numerals, month, strong = _run(run) if end - start < 200 else _read_run(run)
             if month >= 0:
                 read_until = _month(text, run, start + month, month, numbers, offers)
             if named and found:
@@ -155,8 +155,8 @@ def _extract(text: str, english: bool, named: bool) -> Facts:
                 name_words.update(found)
                 if numerals:
                     offers.update(numerals)
-            if acronym:
-                acronyms.add(acronym)
+            if short:
+                acronyms.add(short)
         elif digits and start >= read_until:
             before = text[start - 1] if start else " "
             if before == " " and text[start - 2 : start - 1].islower() and (plain := _plain(digits, attached, after)):
@@ -373,15 +373,16 @@ def _read_run(run: str) -> _Run:
     month = next((m.start() for m in _MONTH_WORD.finditer(run)), -1)
     if month >= 0:
         words = [w for w in words if w not in MONTHS] if len(words) <= 1 or month == 0 else words
-    capitals = "".join([w[0] for w in run.split() if w[0].isupper()]) if " " in run else run.replace(".", "")
-    acronym = capitals.lower() if 1 < len(capitals) <= 8 and capitals.isupper() else ""
-    return _Run(
-        tuple(dict.fromkeys(words)),
-        acronym,
-        tuple([ROMAN[w] for w in words if w in ROMAN]),
-        month,
-        words[:1] != every[:1],
-    )
+    distinct = tuple(dict.fromkeys(words))
+    numerals = tuple([ROMAN[w] for w in words if w in ROMAN])
+    return _Run(distinct, acronym(distinct, run), numerals, month, words[:1] != every[:1])
+
+
+def acronym(words: tuple[str, ...], run: str) -> str:
+    """What a name is abbreviated to ("un" for United Nations), or the acronym that it is, or an empty string."""
+    if len(words) == 1:
+        return words[0] if len(words[0]) <= 8 and words[0].upper() in run.replace(".", "") else ""
+    return "".join([word[0] for word in words]) if 1 < len(words) <= 8 else ""
 
 
 _run = lru_cache(maxsize=1 << 14)(_read_run)
