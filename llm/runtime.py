@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import threading
 import time
@@ -193,6 +194,9 @@ def obtain(models: Models) -> Runtime:
         runtime = _runtimes.get(key)
         if runtime is None:
             runtime = _runtimes[key] = Runtime(models)
+            # What is loaded by now stays: the garbage collector need not walk it again and again beside the rollouts.
+            gc.collect()
+            gc.freeze()
         runtime.users += 1
         return runtime
 

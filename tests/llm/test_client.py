@@ -15,7 +15,9 @@ from llm.transport import LeanOpenAI
 from tests.servers.scripted import Faults, Reply, ScriptedServer, completion
 
 
-def run(server, use, tmp_path, *, budget=None, concurrency=32, timeout=5.0, patience=5.0, tries=8, key="k", retry=False):
+def run(
+    server, use, tmp_path, *, budget=None, concurrency=32, timeout=5.0, patience=5.0, tries=8, key="k", retry=False
+):
     """Run `await use(client)` with a client for a server."""
 
     async def main():
@@ -44,7 +46,9 @@ def echo(body):
 
 
 async def many(client, count, start=0):
-    answers = await asyncio.gather(*(client.ask([{"role": "user", "content": f"{i}"}], max_tokens=8) for i in range(start, start + count)))
+    answers = await asyncio.gather(
+        *(client.ask([{"role": "user", "content": f"{i}"}], max_tokens=8) for i in range(start, start + count))
+    )
     return [a.text for a in answers]
 
 
@@ -64,7 +68,12 @@ def test_the_wire_carries_what_was_asked_and_what_openai_adds(tmp_path):
 
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
     with ScriptedServer(answer, key="secret") as server:
-        run(server, lambda c: c.ask([{"role": "user", "content": "é"}], schema=schema, max_tokens=7, top_p=None), tmp_path, key="secret")
+        run(
+            server,
+            lambda c: c.ask([{"role": "user", "content": "é"}], schema=schema, max_tokens=7, top_p=None),
+            tmp_path,
+            key="secret",
+        )
     (body,) = seen
     assert body["model"] == "scripted" and body["max_tokens"] == 7 and "top_p" not in body
     assert body["messages"] == [{"role": "user", "content": "é"}]
@@ -217,8 +226,13 @@ def test_an_endpoint_that_only_sends_us_away_stops_the_run(tmp_path):
 
 def test_the_budget_is_never_exceeded_and_counts_earlier_runs(tmp_path):
     async def use(client):
-        results = await asyncio.gather(*(client.ask([{"role": "user", "content": f"{i}"}], max_tokens=20) for i in range(60)), return_exceptions=True)
-        return sum(not isinstance(r, Exception) for r in results), {type(r) for r in results if isinstance(r, Exception)}
+        results = await asyncio.gather(
+            *(client.ask([{"role": "user", "content": f"{i}"}], max_tokens=20) for i in range(60)),
+            return_exceptions=True,
+        )
+        return sum(not isinstance(r, Exception) for r in results), {
+            type(r) for r in results if isinstance(r, Exception)
+        }
 
     with ScriptedServer(lambda body: completion(echo(body), prompt_tokens=30), latency=0.01) as server:
         answered, errors = run(server, use, tmp_path, budget=1000)

@@ -101,7 +101,13 @@ def document(number: int, sentences: int = 4, paragraph: int = 5) -> dict[str, A
     draw = random.Random(number)
     lines = [sentence(draw) for _ in range(sentences)]
     text = "\n\n".join(" ".join(lines[i : i + paragraph]) for i in range(0, sentences, paragraph))
-    return {"id": f"doc-{number:06d}", "title": f"Chronicle {number}", "text": text, "language": "en", "license": "cc0-1.0"}
+    return {
+        "id": f"doc-{number:06d}",
+        "title": f"Chronicle {number}",
+        "text": text,
+        "language": "en",
+        "license": "cc0-1.0",
+    }
 
 
 def documents(count: int, sentences: int = 4) -> Iterator[dict[str, Any]]:
@@ -152,4 +158,3 @@ class Writer:
             if marker in text:
                 return spoil(text)
         return rewrite(text)
-

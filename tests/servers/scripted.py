@@ -176,7 +176,12 @@ class ScriptedServer:
         elif kind == "500":
             connection.send_later(self.latency / 4, 500, b"oops")
         elif kind == "malformed":
-            bodies = (b'{"choices": [', b'{"choices": []}', b'{"choices":[{"message":{"content":null}}]}', b"<html></html>")
+            bodies = (
+                b'{"choices": [',
+                b'{"choices": []}',
+                b'{"choices":[{"message":{"content":null}}]}',
+                b"<html></html>",
+            )
             connection.send_later(self.latency, 200, bodies[self._random.randrange(len(bodies))])
         return True
 
@@ -223,11 +228,14 @@ class _Connection(asyncio.Protocol):
             return
         extra = "".join(f"{name}: {value}\r\n" for name, value in headers)
         self.transport.write(
-            f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n{extra}\r\n".encode() + body
+            f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n{extra}\r\n".encode()
+            + body
         )
 
 
-def completion(text: str, *, prompt_tokens: int = 100, finish_reason: str = "stop", model: str = "scripted") -> dict[str, Any]:
+def completion(
+    text: str, *, prompt_tokens: int = 100, finish_reason: str = "stop", model: str = "scripted"
+) -> dict[str, Any]:
     """A chat completion as OpenAI's API has it."""
     tokens = max(1, len(text) // 4)
     return {
