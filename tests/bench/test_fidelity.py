@@ -1,0 +1,70 @@
+"""The fidelity bench: its data, its faults, its count; and that the coverage check holds what the bench reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench.fidelity import faults
+from bench.fidelity.__main__ import cases, main, tabulate, targets_missed
+from bench.fidelity.data import pairs
+from bench.fidelity.table import HONEST, Cell, Table
+
+
+def test_the_data_are_as_described():
+    every = pairs()
+    assert len(every) >= 80
+    assert {pair.half for pair in every} == {"dev", "test"}
+    assert not {p.title for p in pairs("dev")} & {p.title for p in pairs("test")}
+    assert len({pair.id for pair in every}) == len(every)
+    for pair in every:
+        assert 50 <= len(pair.rewrite.split()) <= 200
+        assert pair.rewrite != pair.source
+        assert all(name in pair.source for names in pair.names.values() for name in names)
+    assert (Path(faults.__file__).parent / "data" / "LICENSE.md").is_file()
+
+
+@pytest.mark.parametrize("fault", faults.FAULTS)
+def test_faults_are_planted_by_seed(fault):
+    planted = 0
+    for pair in pairs("dev"):
+        first = faults.plant(pair, fault, 2)
+        assert first == faults.plant(pair, fault, 2)
+        assert len(set(first)) == len(first) <= 2
+        assert pair.rewrite not in first
+        planted += len(first)
+    assert planted >= 40
+    assert any(faults.plant(p, fault, 2) != faults.plant(p, fault, 2, seed=1) for p in pairs("dev"))
+
+
+def test_wilson_interval():
+    low, high = Cell(95, 100).interval()
+    assert (round(low, 4), round(high, 4)) == (0.8882, 0.9785)
+    assert Cell(0, 10).interval()[0] == 0
+    assert Cell().interval() == (0.0, 1.0)
+
+
+def test_a_missed_target_is_reported():
+    table = Table(["(a)+(b)"])
+    for caught in (True, False):
+        table.count("test", "number changed", {"(a)+(b)": caught})
+    table.count("test", HONEST, {"(a)+(b)": True})
+    assert len(targets_missed(table)) == 2
+    assert "1/2 = 50.0%" in table.markdown(["test"])
+
+
+def test_coverage_alone_on_the_development_half(tmp_path):
+    """A regression guard on the half that the check was tuned on; the bench itself reports the other."""
+    table = tabulate(cases(["dev"], variants=1), similarity=False, cache=tmp_path)
+    honest = table.cell("dev", HONEST, "(b) coverage")
+    assert honest.refused <= 0.05 * honest.total
+    for fault in ("number changed", "date shifted", "name swapped"):
+        cell = table.cell("dev", fault, "(b) coverage")
+        assert cell.refused >= 0.9 * cell.total, fault
+
+
+def test_a_bad_flag_is_one_line(capsys):
+    with pytest.raises(SystemExit):
+        main(["--variants", "0"])
+    assert "--variants must be at least 1" in capsys.readouterr().err
