@@ -126,7 +126,7 @@ class Rephrase:
                 attempt=attempt,
                 temperature=self.temperature,
                 top_p=self.top_p,
-                seed=self.seed,
+                seed=self.seed + attempt,  # or a server that honours it would give the same answer to the same findings
                 max_tokens=part.tokens * 3 + 256,
             )
             progress.attempts += 1

@@ -1,0 +1,100 @@
+"""SIGKILL at any moment, then the same command: complete, nothing paid twice, the same bytes. With real processes."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.servers.mill import Writer, documents
+from tests.servers.scripted import ScriptedServer
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def command(server, corpus, out, cache, mode):
+    argv = [sys.executable, str(ROOT / "beam_runner.py"), "knowledge", "--input", str(corpus), "--output", str(out)]
+    argv += ["--llm", server.spec, "--cache", str(cache), "--no-similarity", "--chunk-tokens", "40", "--max-concurrency", "8"]
+    return [*argv, f"--direct_running_mode={mode}", "--direct_num_workers", "2" if mode == "multi_processing" else "1"]
+
+
+def shards(out):
+    return {str(p.relative_to(out)): p.read_bytes() for p in sorted(out.glob("*/*.parquet"))}
+
+
+def kill(process):
+    """Kill the command as an out-of-memory killer would: it and, a moment later, nothing else of ours is left."""
+    family = psutil.Process(process.pid).children(recursive=True)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    gone, left = psutil.wait_procs(family, timeout=20)
+    assert not left, f"still running after the driver was killed: {[p.cmdline() for p in left]}"
+
+
+@pytest.mark.parametrize("mode", ["in_memory", "multi_processing"])
+def test_killed_runs_resume_without_paying_again_and_end_in_the_same_bytes(tmp_path, mode):
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in documents(60, 8)))
+    with ScriptedServer(Writer(faults={"Turin": lambda text: text}), latency=0.02) as server:
+        subprocess.run(command(server, corpus, tmp_path / "calm", tmp_path / "calm.sqlite", mode), check=True, cwd=tmp_path)
+        undisturbed = server.log.answered
+        assert undisturbed == len(server.log.bodies)
+        server.log.bodies.clear()
+        server.log.answered = 0
+        killed = tmp_path / "killed"
+        argv = command(server, corpus, killed, tmp_path / "killed.sqlite", mode)
+        draw = random.Random(mode)
+        for share in (0.05, 0.35, 0.7) if mode == "in_memory" else (0.05, 0.6):
+            process = subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            end = time.monotonic() + 60
+            while server.log.answered < undisturbed * share and time.monotonic() < end:
+                time.sleep(0.002)
+            time.sleep(draw.random() * 0.05)
+            kill(process)
+            assert not (killed / "manifest.json").exists() and not (killed / "data").exists()
+        subprocess.run(argv, check=True, cwd=tmp_path)
+        # An answer that was on its way at the moment of the kill may be asked for again: at most what was in flight.
+        again = sum(count - 1 for count in server.log.bodies.values())
+        workers = 2 if mode == "multi_processing" else 1
+        assert again <= 3 * 8 * workers
+        assert len(server.log.bodies) == undisturbed
+    assert shards(killed) == shards(tmp_path / "calm")
+    assert json.loads((killed / "manifest.json").read_text())["counts"]["tasks"] == 120
+
+
+def test_no_answer_that_had_arrived_is_paid_again(tmp_path):
+    """With one call in flight at a time and the kill between two answers, not a single request comes twice."""
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in documents(20, 4)))
+    with ScriptedServer(Writer(), latency=0.05) as server:
+        argv = command(server, corpus, tmp_path / "out", tmp_path / "a.sqlite", "in_memory")
+        argv[argv.index("--max-concurrency") + 1] = "1"
+        process = subprocess.Popen([*argv, "--no-judge"], cwd=tmp_path, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + 60
+        while server.log.answered < 12 and time.monotonic() < end:
+            time.sleep(0.001)
+        os.kill(process.pid, signal.SIGSTOP)
+        unanswered = server.log.requests
+        kill(process)
+        subprocess.run([*argv, "--no-judge"], check=True, cwd=tmp_path)
+        assert server.log.requests - len(server.log.bodies) <= 1, unanswered
+
+
+def test_two_runs_cannot_write_to_one_folder(tmp_path):
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in documents(30, 4)))
+    with ScriptedServer(Writer(), latency=0.3) as server:
+        argv = command(server, corpus, tmp_path / "out", tmp_path / "a.sqlite", "in_memory")
+        first = subprocess.Popen(argv, cwd=tmp_path, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + 60
+        while not server.log.requests and time.monotonic() < end:
+            time.sleep(0.01)
+        second = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True)
+        assert second.returncode == 2 and "another run is writing there" in second.stderr
+        assert first.wait(60) == 0
