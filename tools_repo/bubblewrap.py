@@ -130,7 +130,7 @@ def _system(network: bool) -> list[str]:
     for folder in _SYSTEM:
         path = Path(folder)
         if path.is_symlink():
-            argv += ["--symlink", os.readlink(path), folder]
+            argv += ["--symlink", str(path.readlink()), folder]
         elif path.is_dir():
             argv += ["--ro-bind", folder, folder]
     for name in (*_ETC, *(_ETC_NETWORK if network else ())):

@@ -63,6 +63,8 @@ class Mount:
     source: str
     target: str
     writable: bool = False
+    metered: bool = True
+    """Whether what is written there counts against `Limits.disk`."""
 
 
 @dataclass(frozen=True)
@@ -224,7 +226,7 @@ class Running:
     async def _watch(self) -> None:
         """Hold the program to the limits that the kernel does not."""
         limits = self.command.limits
-        writable = [m.source for m in self.command.mounts if m.writable]
+        writable = [m.source for m in self.command.mounts if m.writable and m.metered]
         next_disk = self._started + 1
         while self.process.returncode is None:
             if self.seconds > limits.wall_seconds:
