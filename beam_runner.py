@@ -17,13 +17,14 @@ from collections.abc import Sequence
 
 def arguments() -> argparse.ArgumentParser:
     """The parser of all subcommands."""
-    from pipelines import knowledge_job
+    from pipelines import knowledge_job, math_job
     from pipelines.runs import publish
 
     parser = argparse.ArgumentParser(prog="beam_runner.py", description=__doc__.split("\n", 1)[0], allow_abbrev=False)
     commands = parser.add_subparsers(dest="job", required=True, metavar="JOB")
     for name, module, help in (
         ("knowledge", knowledge_job, "rewrite documents in diverse styles, verified for fidelity"),
+        ("math", math_job, "turn mathematics into learning notes in English, every calculation verified"),
     ):
         command = commands.add_parser(name, help=help, description=module.__doc__, allow_abbrev=False)
         module.add_arguments(command)

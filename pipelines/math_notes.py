@@ -1,0 +1,62 @@
+"""Mathematics as learning notes, and other languages into English (Kimi K2 report, section 2.2, after SwallowMath).
+
+problems and texts | draw styles | check the source, translate, write, verify, repair | data, rejected, failed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import apache_beam as beam
+from apache_beam.coders import registry
+
+import prompts
+from llm.models import Models
+from pipelines.notes import WriteNote
+from pipelines.transforms import DATA, FAILED, REJECTED
+from pipelines.transforms.problems import ProblemParser
+from pipelines.transforms.rollout import Rollout
+from pipelines.transforms.sinks import WriteShards
+from pipelines.transforms.sources import Piece, ReadRows
+from schemas.documents import FailedRow
+from schemas.draws import shuffled
+from schemas.math import LearningNote, NoteTask, Problem, RefusedNote
+
+for row_type in (NoteTask, LearningNote, RefusedNote):
+    registry.register_row(row_type)
+
+STYLES = "math/styles"
+
+
+@dataclass(frozen=True)
+class MathNotes:
+    """Configuration of one run, all that shapes its rows."""
+
+    step: WriteNote
+    notes: int = 1
+    """Notes per source, each in another style."""
+    parser: ProblemParser = field(default_factory=ProblemParser)
+    max_document_bytes: int = 5_000_000
+
+    def __post_init__(self) -> None:
+        most = len(prompts.names(STYLES))
+        if not 1 <= self.notes <= most:
+            raise ValueError(f"there are {most} styles, so a source can have 1 to {most} notes, not {self.notes}")
+
+    def tasks(self, problem: Problem) -> Iterator[NoteTask]:
+        """One task for each note of a source; the first n styles of a longer draw are the draw of n."""
+        styles = shuffled(prompts.names(STYLES), self.step.seed, problem.id, STYLES)
+        for index, style in enumerate(styles[: self.notes]):
+            yield NoteTask(problem, index, style)
+
+
+def build(root: beam.Pipeline, config: MathNotes, models: Models, pieces: Sequence[Piece], folder: str, shards: int):
+    """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}."""
+    problems, unreadable = root | "Read" >> ReadRows(pieces, config.parser, max_bytes=config.max_document_bytes)
+    tasks = problems | "Draw styles" >> beam.FlatMap(config.tasks).with_output_types(NoteTask)
+    written = tasks | "Write notes" >> Rollout(config.step, models)
+    failed = (unreadable, written[FAILED]) | "All failed" >> beam.Flatten()
+    _ = written[DATA] | "Write data" >> WriteShards(f"{folder}/data", LearningNote, shards)
+    _ = written[REJECTED] | "Write rejected" >> WriteShards(f"{folder}/rejected", RefusedNote, shards)
+    _ = failed | "Write failed" >> WriteShards(f"{folder}/failed", FailedRow, shards)

@@ -1,0 +1,116 @@
+"""A mathematical text into English, formulas, numbers and code kept character for character, verified and repaired."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import prompts
+from judges.commentary import Commentary
+from judges.faithfulness import Faithfulness
+from judges.injection import Injection
+from judges.language import Language
+from judges.math import FormulasKept
+from judges.truncation import Truncation
+from llm.call import Ask
+from pipelines.chunking import count_tokens
+from pipelines.evidence import Progress, Refusal, corrections
+from prompts.fence import fence
+from schemas.verdicts import Finding, Verdict
+
+TEMPLATE = "math/translate"
+
+
+@dataclass(frozen=True)
+class TranslationChecks:
+    """Everything about a translation that needs no model."""
+
+    kept: FormulasKept = field(default_factory=FormulasKept)
+    # Its last resort, that a rewrite shares hardly a word with its source, says nothing of a translation.
+    injection: Injection = field(default_factory=lambda: Injection(min_kept=0.0))
+    commentary: Commentary = field(default_factory=Commentary)
+    truncation: Truncation = field(default_factory=Truncation)
+    language: Language = field(default_factory=Language)
+
+    def __call__(
+        self, source: str, translation: str, language: str, finish_reason: str = "stop", prompt_text: str = ""
+    ) -> list[Verdict]:
+        """Judge the English `translation` of a `source` in `language`."""
+        return [
+            self.injection(source, translation, prompt_text),
+            self.commentary(source, translation),
+            self._english(translation),
+            self.truncation(source, translation, finish_reason),
+            self.kept(source, translation, language),
+        ]
+
+    def _english(self, translation: str) -> Verdict:
+        verdict = self.language(translation, translation, "en")
+        if verdict.passed:
+            return verdict
+        quote = verdict.findings[0].rewrite
+        told = Finding("not_english", "Translate the whole text into English.", "", quote)
+        return Verdict(verdict.check, False, verdict.score, "not_english", (told,))
+
+
+@dataclass(frozen=True)
+class Translate:
+    """Translates one text into English."""
+
+    checks: TranslationChecks = field(default_factory=TranslationChecks)
+    judge: Faithfulness | None = field(default_factory=lambda: Faithfulness(prompt="math/judge_translation"))
+    """Looks for what is left out or changed; None switches it off."""
+    repairs: int = 2
+    seed: int = 0
+    temperature: float = 0.2
+    top_p: float = 0.95
+
+    @property
+    def prompt_names(self) -> list[str]:
+        """Names of all prompts used."""
+        return [TEMPLATE] if self.judge is None else [TEMPLATE, self.judge.prompt]
+
+    async def __call__(
+        self, text: str, language: str, title: str, index: int, progress: Progress, ask: Ask
+    ) -> tuple[str, Refusal | None]:
+        """`text` (passage `index` of its source) in English so that every check passes, or what the last try was
+        refused for.
+
+        Raises: llm.errors.RowError, when a model cannot be brought to answer.
+        """
+        verdicts: list[Verdict] = []
+        translation = ""
+        for attempt in range(self.repairs + 1):
+            answer = await ask(
+                self.messages(text, language, verdicts),
+                attempt=attempt,
+                temperature=self.temperature,
+                top_p=self.top_p,
+                seed=self.seed + attempt,
+                max_tokens=count_tokens(text) * 3 + 256,
+            )
+            progress.attempts += 1
+            progress.usage += answer.usage
+            translation = answer.text.strip()
+            verdicts = self.checks(text, translation, language, answer.finish_reason, self._system)
+            if self.judge is not None and all(v.passed for v in verdicts):
+                verdict, usage = await self.judge(text, translation, "", ask, title=title)
+                progress.usage += usage
+                verdicts.append(verdict)
+            progress.add(verdicts, index, attempt)
+            if all(v.passed for v in verdicts):
+                return translation, None
+        refused = next(v for v in verdicts if not v.passed)
+        return translation, Refusal("translation", index, text, translation, refused)
+
+    def messages(self, text: str, language: str, refusals: Sequence[Verdict] = ()) -> list[dict[str, str]]:
+        """The messages of one call."""
+        return prompts.load(TEMPLATE).render(
+            language=language, text=fence(text, "text"), findings=corrections(refusals)
+        )
+
+    @cached_property
+    def _system(self) -> str:
+        """Our own wording around the text, to see it leak."""
+        return next(text for role, text in prompts.load(TEMPLATE).parts if role == "system")
