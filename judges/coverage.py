@@ -131,14 +131,15 @@ def _numbers(source: str, rewrite: str, before: Facts, after: Facts, context: st
     if added and context:
         added = _unmatched(added, extract(context, language).offers)
     if (lost or added) and any(not f.strong for f in lost) != any(not f.strong for f in added):
-        # One that vanishes or appears alone may be grammar ("the two men"); one that replaces another is not.
+        # A word that vanishes alone may be grammar ("the two men"), a small one that appears a count ("in three ways");
+        # one that replaces another is neither.
         lost = [fact for fact in lost if fact.strong or not _determined(source, fact)]
-        added = [fact for fact in added if fact.strong or not _determined(rewrite, fact)]
+        added = [fact for fact in added if fact.strong or fact.keys[0] not in _COUNTS]
     if lost:
         sizes = _sizes(after.numbers)
         lost = [fact for fact in lost if fact.keys[0] != "1" and not _converted(fact, sizes)]
     if added:
-        added = [fact for fact in added if not _numbers_a_part(rewrite, fact)]
+        added = [fact for fact in added if not _numbers_a_part(rewrite, fact) and (lost or fact.keys[0] != "1")]
     found = [Difference(f"{fact.kind}_lost", fact, in_source=True) for fact in lost]
     found += [Difference(f"{fact.kind}_added", fact) for fact in added]
     if before.units and not after.units <= before.units:
@@ -181,6 +182,7 @@ def _unmatched(facts: Iterable[Fact], offers: frozenset[str]) -> list[Fact]:
     return unmatched
 
 
+_COUNTS = frozenset(["2", "3"])
 _THE = re.compile(r"\b(?:the|these|those|all|his|her|its|their|our|of) $", re.IGNORECASE)
 
 
@@ -194,6 +196,10 @@ def _numbers_a_part(text: str, fact: Fact) -> bool:
     begin = text.rfind("\n", max(0, fact.start - 24), fact.start) + 1
     words = split_words(text[begin : fact.start]) if begin or fact.start < 24 else []
     return len(words) == 1 and words[0] in LABELS
+
+
+_ALIKE = ({"£", "lb"}, {"°", "°C"}, {"°", "°F"})
+"""Units that one word may mean: pounds, degrees."""
 
 
 def _units_changed(before: Facts, after: Facts) -> list[Difference]:
@@ -210,7 +216,7 @@ def _units_changed(before: Facts, after: Facts) -> list[Difference]:
                 if fact.unit in units[key]:
                     units.pop(key)
                     changed.pop(key, None)
-                else:
+                elif not any({fact.unit, unit} in _ALIKE for unit in units[key]):
                     changed.setdefault(key, fact)
     return [Difference("unit_changed", fact, "/".join(sorted(units[key]))) for key, fact in changed.items()]
 
@@ -252,6 +258,8 @@ def _names_lost(source: str, before: Facts, after: Facts) -> tuple[list[Differen
             stems = _stems(after)
         if 2 * sum(_known(key, stems) or key in ROMAN for key in keys) >= len(keys):
             continue
+        if name_stem(_acronym(source, fact)) in stems:
+            continue
         lost.append(fact)
     gone = {fact.keys for fact in lost}
     singles = {keys[-1] for keys in gone if len(keys) > 1}
@@ -261,7 +269,7 @@ def _names_lost(source: str, before: Facts, after: Facts) -> tuple[list[Differen
 
 def _stems(facts: Facts) -> frozenset[str]:
     """Roots of all words, and of the names' words those of their people and adjectives too."""
-    return frozenset([*map(stem, facts.words), *map(name_stem, facts.name_words)])
+    return frozenset([*map(stem, facts.words), *map(name_stem, facts.name_words), *map(name_stem, facts.acronyms)])
 
 
 def _known(word: str, stems: frozenset[str]) -> bool:

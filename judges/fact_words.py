@@ -37,6 +37,12 @@ ORDINAL_SCALES = {w + "th": v for w, v in SCALES.items()}
 NUMBER_WORDS = frozenset([*ONES, *TENS, *SCALES, *ORDINALS, *ORDINAL_SCALES, "dozen"])
 
 IMPLIED = {
+    "no": "0",
+    "none": "0",
+    "nil": "0",
+    "without": "0",
+    "undefeated": "0",
+    "unbeaten": "0",
     "both": "2",
     "twice": "2",
     "pair": "2",
@@ -214,7 +220,8 @@ FUNCTION_WORDS = frozenset(
 )
 
 _DEMONYMS = """
-france french frenchman frenchmen; germany german; britain british briton britons uk; england english englishman
+saint st; mount mt; france french frenchman frenchmen; germany german; britain british briton britons uk;
+england english englishman
 englishmen; spain spanish spaniard spaniards; netherlands dutch holland dutchman; greece greek; turkey turkish turk;
 poland polish pole poles; denmark danish dane; sweden swedish swede; norway norwegian; finland finnish finn;
 switzerland swiss; ireland irish irishman; scotland scottish scots scot; wales welsh welshman; iceland icelandic;

@@ -73,7 +73,7 @@ class Facts(NamedTuple):
 
 
 _UPPER = "".join(c for c in map(chr, [*range(0x41, 0x530), *range(0x1E00, 0x2000)]) if c.isupper())
-_NAME_WORD = rf"[{_UPPER}]\w*(?:['’.&–-]\w+)*"
+_NAME_WORD = rf"[{_UPPER}]\w*(?:['’.&–-][^\W\d]\w*)*"
 _PARTICLE = "|".join(sorted(PARTICLES))
 _CANDIDATE = re.compile(
     rf"({_NAME_WORD}(?:(?: (?:(?:{_PARTICLE}) ){{0,3}}|(?<=\b[A-Z])\. ?){_NAME_WORD})*)"
@@ -84,7 +84,7 @@ _MONTH = (
     r"(?:(?:January|February|April|June|July|September|October|November|December|August|March|May)\b"
     r"|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec)\b\.?)"
 )
-_DAY = r"\d{1,2}(?:st|nd|rd|th)?(?![\d:]|[.,]\d)"
+_DAY = r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?(?![\d:]|[.,]\d)"
 _MONTH_DAYS = re.compile(rf"{_MONTH} (?:the )?({_DAY}(?:(?:–|-|, and |, | and | to ){_DAY}(?! ?[a-z%]))*)")
 _DAY_FIRST = re.compile(
     rf"(?:st|nd|rd|th)?(?: ?(?:–|-|and|to|or|,|&) ?\d{{1,2}}(?:st|nd|rd|th)?){{0,4}}(?: of)? ({_MONTH})"
@@ -100,6 +100,9 @@ _SCALING = frozenset(
 )
 _NO_DATE = FUNCTION_WORDS - _SCALING
 _NO_NAME = PARTICLES | NUMBER_WORDS | FUNCTION_WORDS | {"bc", "bce", "ad", "ce", "am", "pm"}
+_DOTTED = frozenset(["us", "uk", "un", "eu", "usa", "ussr", "uae"])
+_SPELLED_ACRONYMS = frozenset(["us", "it", "who", "un"])
+"""Function words that are names in capitals."""
 _NUMBER_WORDS = NUMBER_WORDS - {"one", "first"}
 """Number words that are worth a search; "one" and "first" are never facts on their own."""
 _SMALL = frozenset(str(number) for number in range(11))
@@ -278,7 +281,7 @@ def _number(
     value = canonical(digits, english)
     ending = attached.lower()
     if ending in _ORDINAL_ENDINGS:
-        small = value == digits and len(value) <= 2
+        small = value == digits and len(value) <= 2 and int(value) <= 31
         if small and (days := _DAY_FIRST.match(text, start + len(digits))):
             month = MONTHS[days[1].rstrip(".").lower()]
             for day in [value, *_DIGITS.findall(days[0])]:
@@ -369,10 +372,12 @@ class _Run(NamedTuple):
 
 def _read_run(run: str) -> _Run:
     every = split_words(run)
-    words = [w for w in every if len(w) > 1 and (w not in _NO_NAME or (len(run) < 200 and w.upper() in run))]
+    words = [w for w in every if len(w) > 1 and (w not in _NO_NAME or (w in _SPELLED_ACRONYMS and w.upper() in run))]
     month = next((m.start() for m in _MONTH_WORD.finditer(run)), -1)
     if month >= 0:
         words = [w for w in words if w not in MONTHS] if len(words) <= 1 or month == 0 else words
+    if "." in run and len(run) < 200:  # "the U.S. Army"
+        words += [w for w in run.replace(".", "").lower().split() if w in _DOTTED]
     distinct = tuple(dict.fromkeys(words))
     numerals = tuple([ROMAN[w] for w in words if w in ROMAN])
     return _Run(distinct, acronym(distinct, run), numerals, month, words[:1] != every[:1])
@@ -382,7 +387,7 @@ def acronym(words: tuple[str, ...], run: str) -> str:
     """What a name is abbreviated to ("un" for United Nations), or the acronym that it is, or an empty string."""
     if len(words) == 1:
         return words[0] if len(words[0]) <= 8 and words[0].upper() in run.replace(".", "") else ""
-    return "".join([word[0] for word in words]) if 1 < len(words) <= 8 else ""
+    return "".join([word if word in ROMAN else word[0] for word in words]) if 1 < len(words) <= 8 else ""
 
 
 _run = lru_cache(maxsize=1 << 14)(_read_run)

@@ -66,11 +66,11 @@ def _questions(text: str, at: int) -> bool:
 
 
 def _polarity(text: str) -> dict[str, bool]:
-    """Stem -> whether any of its sentences has a negative word."""
+    """Stem -> whether any of its sentences has a negative word, or asks."""
     found: dict[str, bool] = {}
     for sentence in _SENTENCE.findall(text):
         words = split_words(sentence)
-        negative = not _NEGATIVE.isdisjoint(words) or any(w.startswith("un") for w in words)
+        negative = sentence.endswith("?") or not _NEGATIVE.isdisjoint(words) or any(w.startswith("un") for w in words)
         for word in words:
             stem = _stem(word)
             found[stem] = found.get(stem, False) or negative

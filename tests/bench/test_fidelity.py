@@ -19,7 +19,7 @@ def test_the_data_are_as_described():
     assert not {p.title for p in pairs("dev")} & {p.title for p in pairs("test")}
     assert len({pair.id for pair in every}) == len(every)
     for pair in every:
-        assert 50 <= len(pair.rewrite.split()) <= 200
+        assert 40 <= len(pair.rewrite.split()) <= 200
         assert pair.rewrite != pair.source
         assert all(name in pair.source for names in pair.names.values() for name in names)
     assert (Path(faults.__file__).parent / "data" / "LICENSE.md").is_file()

@@ -108,6 +108,16 @@ def test_scores_must_belong_together():
         ("The United Nations met.", "The UN met."),
         ("In France, the BBC reported it.", "The French heard it from the BBC."),
         ("He fought in World War II.", "He fought in the Second World War."),
+        ("He fought in World War II.", "He fought in WWII."),
+        ("The U.S. Army came.", "The American army came."),
+        ("He left the United Kingdom.", "He left the British."),
+        ("It cost £5.", "It cost 5 pounds."),
+        ("It was 5 °C.", "It was 5 degrees."),
+        ("He had a 20–0 record.", "He had 20 wins and no defeats."),
+        ("He died on 9 June 68.", "He died on June 9 in the year 68."),
+        ("They met in France and in Chile.", "They met in two countries, France and Chile."),
+        ("The song topped the chart.", "The song was No. 1 of the chart."),
+        ("He died in 54.", "He died in AD 54."),
         ("He came in the 1990s.", "He came in the nineties."),
     ],
 )
@@ -116,7 +126,9 @@ def test_ways_of_saying_the_same(source, rewrite):
 
 
 def test_one_number_word_for_another_is_found():
+    assert kinds("The two men met.", "The four men met.") == {"number_lost", "number_added"}
     assert kinds("The four men met.", "The two men met.") == {"number_lost", "number_added"}
+    assert kinds("The four men met.", "The men met.") == {"number_added"}
 
 
 def test_speakers_and_headings_are_no_names():
