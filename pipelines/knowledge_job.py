@@ -13,7 +13,7 @@ from judges.similarity import Embedder, Similarity
 from llm.spec import parse_spec
 from pipelines.knowledge import Knowledge, build
 from pipelines.pairs import draw_pairs, pairs
-from pipelines.rephrase import TEMPLATE, Checks, Rephrase
+from pipelines.rephrase import Checks, Rephrase
 from pipelines.runs import options
 from pipelines.runs.errors import UsageError
 from pipelines.runs.job import Job
@@ -76,6 +76,7 @@ def job(args: argparse.Namespace) -> Job:
     step = Rephrase(
         model=parse_spec(args.llm).model,
         judge_model="" if judge is None else parse_spec(roles["judge"].spec).model,
+        brief=parse_spec(args.llm).kind == "embedded",
         seed=args.seed,
         chunk_tokens=args.chunk_tokens,
         repairs=args.repairs,
@@ -91,7 +92,7 @@ def job(args: argparse.Namespace) -> Job:
         notes.append(
             f"--rephrasings {args.rephrasings}: the Kimi K2 report rephrases a corpus at most {USUAL} times; more is for experiments"
         )
-    used = [TEMPLATE, *sorted({name for pair in pairs() for name in pair})]
+    used = [step.template, *sorted({name for pair in pairs() for name in pair})]
     if judge is not None:
         used.append(judge.prompt)
     return Job(

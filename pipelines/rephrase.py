@@ -26,6 +26,8 @@ from schemas.knowledge import RefusedRephrasing, Rephrasing, RephrasingTask
 from schemas.verdicts import WHOLE, Judgement, Verdict
 
 TEMPLATE = "knowledge/rephrase"
+BRIEF_TEMPLATE = "knowledge/rephrase_brief"
+"""For models of some hundred million parameters, which lose their way in long instructions."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ class Rephrase:
 
     model: str
     judge_model: str = ""
+    brief: bool = False
+    """Whether to use the short prompt, for very small models."""
     seed: int = 0
     chunk_tokens: int = 256
     repairs: int = 2
@@ -127,7 +131,7 @@ class Rephrase:
                 temperature=self.temperature,
                 top_p=self.top_p,
                 seed=self.seed + attempt,  # or a server that honours it would give the same answer to the same findings
-                max_tokens=part.tokens * 3 + 256,
+                max_tokens=part.tokens * 2 + 192,
             )
             progress.attempts += 1
             progress.usage += answer.usage
@@ -153,9 +157,8 @@ class Rephrase:
         endpoints can keep its prefix; everything that comes from documents is fenced."""
         findings = [f.detail or f.kind for v in refusals if not v.passed for f in v.findings]
         findings += [v.reason.replace("_", " ") for v in refusals if not v.passed and not v.findings]
-        return prompts.load(TEMPLATE).render(
-            style=prompts.load(task.style).text,
-            perspective=prompts.load(task.perspective).text,
+        return prompts.load(self.template).render(
+            **wording(task.style, task.perspective, self.brief),
             title=fence(task.document.title, "title") if task.document.title else "",
             position=f"{index + 1} / {len(chunks)}",
             source_before=fence(tail(before, self.before_tokens), "source-before") if before.strip() else "",
@@ -164,9 +167,13 @@ class Rephrase:
             findings=fence("\n".join(f"- {line}" for line in findings[:12]), "corrections") if findings else "",
         )
 
-    def system(self, task: RephrasingTask) -> str:
-        """Our own wording around the documents of one style and perspective."""
-        return _system(task.style, task.perspective)
+    @property
+    def template(self) -> str:
+        return BRIEF_TEMPLATE if self.brief else TEMPLATE
+
+    def wording(self, task: RephrasingTask) -> str:
+        """Our own words around the documents in one style and perspective."""
+        return _wording(self.template, task.style, task.perspective, self.brief)
 
     async def _verdicts(
         self,
@@ -186,7 +193,7 @@ class Rephrase:
             finish_reason=answer.finish_reason,
             language=document.language,
             context=context,
-            prompt_text=self.system(task),
+            prompt_text=self.wording(task),
         )
         if checks.coverage is not None:
             verdicts.append(checks.coverage(source, rewrite, context, document.language))
@@ -208,7 +215,7 @@ class Rephrase:
             written,
             language=document.language,
             context=document.title,
-            prompt_text=self.system(task),
+            prompt_text=self.wording(task),
         )
         if checks.coverage is not None:
             verdicts.append(checks.coverage(document.text, written, document.title, document.language))
@@ -246,7 +253,7 @@ class Rephrase:
 
     def _columns(self, task: RephrasingTask, progress: _Progress, text: str, chunks: int) -> dict[str, Any]:
         document = task.document
-        used = [TEMPLATE, task.style, task.perspective]
+        used = [self.template, task.style, task.perspective]
         if self.checks.judge is not None:
             used.append(self.checks.judge.prompt)
         return {
@@ -290,12 +297,17 @@ class Rephrase:
         )
 
 
+def wording(style: str, perspective: str, brief: bool) -> dict[str, str]:
+    """What a template says of style and perspective."""
+    loaded = {"style": prompts.load(style), "perspective": prompts.load(perspective)}
+    return {name: str(prompt.meta["brief"]) if brief else prompt.text for name, prompt in loaded.items()}
+
+
 @lru_cache(maxsize=1024)
-def _system(style: str, perspective: str) -> str:
-    (system,) = (text for role, text in prompts.load(TEMPLATE).parts if role == "system")
-    return system.replace("{{style}}", prompts.load(style).text).replace(
-        "{{perspective}}", prompts.load(perspective).text
-    )
+def _wording(template: str, style: str, perspective: str, brief: bool) -> str:
+    documents = dict.fromkeys(("title", "position", "source_before", "rewritten_tail", "chunk", "findings"), "")
+    messages = prompts.load(template).render(**wording(style, perspective, brief), **documents)
+    return "\n\n".join(message["content"] for message in messages)
 
 
 def tail(text: str, tokens: int) -> str:
