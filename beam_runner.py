@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 def arguments() -> argparse.ArgumentParser:
     """The parser of all subcommands."""
-    from pipelines import knowledge_job, math_job
+    from pipelines import knowledge_job, math_job, tools_job
     from pipelines.runs import publish
 
     parser = argparse.ArgumentParser(prog="beam_runner.py", description=__doc__.split("\n", 1)[0], allow_abbrev=False)
@@ -29,6 +29,8 @@ def arguments() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=help, description=module.__doc__, allow_abbrev=False)
         module.add_arguments(command)
         command.set_defaults(make=module.job)
+    command = commands.add_parser("tools", help="harvest real tool specifications", allow_abbrev=False)
+    tools_job.add_arguments(command)
     command = commands.add_parser(
         "publish", help="upload a finished run to the Hugging Face Hub", description=publish.__doc__, allow_abbrev=False
     )

@@ -28,16 +28,23 @@ TOOLS = 5000
 """More tools than this no server offers in earnest."""
 PAGES = 500
 
-# What a server's last words tell of why it ended. Order counts: a server that lacks a key often mentions addresses too.
+# What a server's last words tell of why it ended.
 _CREDENTIALS = re.compile(
     r"api[ _-]?key|access[ _-]?token|auth[ _-]?token|bearer|credential|unauthori[sz]ed|not authenticated|log ?in\b"
     r"|password|secret|subscription|(?:environment|env)(?:ironment)? var|must be set|is required|are required"
-    r"|[A-Z][A-Z0-9]+_[A-Z0-9_]*(?:KEY|TOKEN|SECRET|URL|ID|HOST|USER|PASSWORD|ENDPOINT)\b|usage:",
+    r"|[A-Z][A-Z0-9]+_[A-Z0-9_]*(?:KEY|TOKEN|SECRET|URL|ID|HOST|USER|PASSWORD|ENDPOINT)\b",
     re.IGNORECASE,
 )
 _NETWORK = re.compile(
-    r"getaddrinfo|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|name resolution|name or service not known|network is unreachable"
-    r"|connection refused|connect(?:ion)?error|cannot connect|could not connect|failed to (?:fetch|connect)|fetch failed",
+    r"\b(?:getaddrinfo|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH)\b|name resolution|name or service not known"
+    r"|network is unreachable|connection refused|\bconnect(?:ion)?error|cannot connect|could not connect"
+    r"|failed to (?:fetch|connect)|fetch failed",
+    re.IGNORECASE,
+)
+_BROKEN = re.compile(
+    r"\b(?:ModuleNotFoundError|ImportError|AttributeError|SyntaxError|ERR_MODULE_NOT_FOUND|MODULE_NOT_FOUND"
+    r"|ERR_REQUIRE_ESM|ERR_PACKAGE_PATH_NOT_EXPORTED|ERR_DLOPEN_FAILED)\b|install it with|cannot find package"
+    r"|cannot open shared object|GLIBC_",
     re.IGNORECASE,
 )
 
@@ -225,9 +232,15 @@ async def _explained(error: BaseException, pipes: Pipes | None) -> HarvestFailed
     code = running.process.returncode
     if code is not None and not isinstance(error, _Silent):
         message = f"the server ended with code {code}"
-    for kind, pattern in (("needs_network", _NETWORK), ("needs_credentials", _CREDENTIALS)):
+    for kind, pattern in (
+        ("broken_package", _BROKEN),
+        ("needs_network", _NETWORK),
+        ("needs_credentials", _CREDENTIALS),
+    ):
         if pattern.search(words):
             return HarvestFailed(step, kind, message, words)
     if isinstance(error, _Silent):
         return HarvestFailed(step, "timeout", message, words)
+    if "usage:" in words.lower():
+        return HarvestFailed(step, "needs_arguments", message, words)
     return HarvestFailed(step, "crashed" if code is not None else "protocol", message, words)

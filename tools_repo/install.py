@@ -1,7 +1,7 @@
 """Installing servers from PyPI and npm into folders of their own, where sandboxed programs see nothing else of ours.
 
-Installing runs no code of the packages: wheels only, no npm scripts. It is the only step that has a network, and even so
-happens in the sandbox. Packages land in a store that later harvests reuse:
+Installing runs no code of the packages: wheels only, no npm scripts. It is the only step that has a network, and it is
+sandboxed all the same. Packages land in a store that later harvests reuse:
 
     STORE/pypi/NAME/VERSION/    a virtual environment          STORE/cache/    downloads, shared by all
     STORE/npm/NAME/VERSION/     a node_modules folder
@@ -122,12 +122,12 @@ class Installer:
         uv, (python, mounts) = _uv(), interpreter()
         before = ["--exclude-newer", f"{server.before}T00:00:00Z"] if server.before else []
         quiet = ["--no-config", "--quiet", "--no-progress"]
+        install = ["/opt/uv", "pip", "install", *quiet, "--python", f"{inside}/bin/python", "--only-binary", ":all:"]
         await self._run(
             ["/opt/uv", "venv", *quiet, "--python", python, "--allow-existing", inside], server, (uv, *mounts)
         )
         await self._run(
-            ["/opt/uv", "pip", "install", *quiet, "--python", f"{inside}/bin/python", "--only-binary", ":all:", *before]
-            + [f"{server.pypi}=={server.version}"],
+            [*install, *before, f"{server.pypi}=={server.version}"],
             server,
             (uv, *mounts),
         )

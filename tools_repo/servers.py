@@ -10,6 +10,7 @@ One server, as a line of a JSONL file (`tools_repo/servers.jsonl` is the shipped
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -24,7 +25,6 @@ _PYPI = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(\[[A-Za-z0-9,._-]+
 _NPM = re.compile(r"(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]{0,60}")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_FIELDS = frozenset("name pypi npm command url version entry args env mounts before category license".split())
 _WAYS = ("pypi", "npm", "command", "url")
 
 
@@ -80,6 +80,9 @@ class Server:
         if self.pypi or self.npm:
             return f"pypi:{self.pypi}" if self.pypi else f"npm:{self.npm}"
         return self.url or " ".join(self.command)
+
+
+_FIELDS = frozenset(field.name for field in dataclasses.fields(Server))
 
 
 def parse_server(values: Any) -> Server:

@@ -1,0 +1,184 @@
+"""Harvesting real tool specifications (Kimi K2 report, section 3.1.1 and figure 8a, "real-world tool specs").
+
+servers | install & ask | validate | data, rejected, failed
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from typing import Any
+
+import apache_beam as beam
+import orjson
+from apache_beam.metrics import Metrics
+from apache_beam.utils.windowed_value import WindowedValue
+
+from pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
+from pipelines.transforms.sinks import WriteShards
+from schemas.documents import FailedRow
+from schemas.tools import RefusedTool, ToolSpec, from_mcp, refuse
+from tools_repo.harvest import Harvested, Harvester, HarvestFailed
+from tools_repo.names import assign_names
+from tools_repo.sources import Source, slug
+from tools_repo.validate import validate
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A source and the tools that it lists."""
+
+    source: Source
+    listed: Harvested
+
+
+class InstallAndAsk(beam.PTransform):
+    """Sources to offers, several at once; a source without tools is a row of `failed`, with the server's own words."""
+
+    def __init__(self, harvester: Harvester, concurrency: int) -> None:
+        super().__init__()
+        self.harvester = harvester
+        self.concurrency = concurrency
+
+    def expand(self, sources: beam.PCollection) -> beam.pvalue.DoOutputsTuple:
+        asked = sources | beam.ParDo(_Ask(self.harvester, self.concurrency)).with_outputs(FAILED, main=DATA)
+        asked[DATA].element_type = Offer
+        asked[FAILED].element_type = FailedRow
+        return asked
+
+
+class _Ask(beam.DoFn):
+    """A rolling window of servers, each on a thread of its own, which lives as long as the server's sandbox must."""
+
+    def __init__(self, harvester: Harvester, concurrency: int) -> None:
+        self.harvester = harvester
+        self.concurrency = concurrency
+
+    def setup(self) -> None:
+        self._pool = ThreadPoolExecutor(self.concurrency, thread_name_prefix="harvest")
+
+    def teardown(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def start_bundle(self) -> None:
+        self._running: dict[Future, tuple[Any, Any]] = {}
+
+    def process(
+        self, source: Source, window=beam.DoFn.WindowParam, timestamp=beam.DoFn.TimestampParam
+    ) -> Iterator[Any]:
+        while len(self._running) >= self.concurrency:
+            yield from self._finished()
+        self._running[self._pool.submit(ask, source, self.harvester)] = (timestamp, window)
+
+    def finish_bundle(self) -> Iterator[Any]:
+        while self._running:
+            yield from self._finished()
+
+    def _finished(self) -> Iterator[Any]:
+        done, _ = wait(self._running, return_when=FIRST_COMPLETED)
+        for future in done:
+            timestamp, window = self._running.pop(future)
+            outcome = future.result()
+            kind = "servers failed" if isinstance(outcome, FailedRow) else "servers"
+            Metrics.counter(NAMESPACE, kind).inc()
+            value = WindowedValue(outcome, timestamp, (window,))
+            yield beam.pvalue.TaggedOutput(FAILED, value) if isinstance(outcome, FailedRow) else value
+
+
+def ask(source: Source, harvester: Harvester) -> Offer | FailedRow:
+    """The tools of one source.
+
+    Raises:
+        SandboxUnavailable: programs cannot be isolated on this machine.
+    """
+    if source.error:
+        return _failed(source, "read", source.error, source.message)
+    if source.listed is not None:
+        return Offer(source, source.listed)
+    assert source.server is not None
+    try:
+        return Offer(source, asyncio.run(harvester.harvest(source.server)))
+    except HarvestFailed as error:
+        return _failed(source, error.step, error.error, str(error), error.last_words)
+
+
+def _failed(source: Source, step: str, error: str, message: str, excerpt: str = "") -> FailedRow:
+    return FailedRow(source.name, source.name, source.file, source.row, step, error, message, excerpt[-500:])
+
+
+def specs(offer: Offer) -> Iterator[ToolSpec | RefusedTool | FailedRow]:
+    """The tools of an offer, each as a specification, a refused specification, or what is wrong with it."""
+    source, listed, server = offer.source, offer.listed, offer.source.server
+    provenance = {
+        "origin": source.origin,
+        "category": server.category if server else "",
+        "package": server.package if server else f"file:{source.file}",
+        "version": listed.version,
+        "license": listed.license,
+    }
+    good: list[ToolSpec] = []
+    seen: set[str] = set()
+    for number, tool in enumerate(listed.tools):
+        try:
+            spec = from_mcp(tool, server=slug(source.name), **provenance)
+        except ValueError as error:
+            row = _failed(source, "validate", "invalid_tool", str(error), orjson.dumps(tool).decode()[:500])
+            yield replace(row, id=f"{source.name}/{number}")
+            continue
+        if spec.id in seen:
+            twin = replace(spec, id=f"{spec.id}#{number}")
+            yield refuse(twin, "duplicate_name", "the server lists this name twice", duplicate_of=spec.id)
+            continue
+        seen.add(spec.id)
+        good.append(spec)
+    for spec in assign_names(good):
+        verdict = validate(spec)
+        if verdict.passed:
+            yield spec
+        else:
+            yield refuse(spec, verdict.reason, "; ".join(f.detail for f in verdict.findings), score=verdict.score)
+
+
+class Validate(beam.PTransform):
+    """Offers to specifications, sorted into `data`, `rejected` and `failed`."""
+
+    def expand(self, offers: beam.PCollection) -> beam.pvalue.DoOutputsTuple:
+        sorted_ = offers | beam.ParDo(_Validate()).with_outputs(REJECTED, FAILED, main=DATA)
+        sorted_[DATA].element_type = ToolSpec
+        sorted_[REJECTED].element_type = RefusedTool
+        sorted_[FAILED].element_type = FailedRow
+        return sorted_
+
+
+class _Validate(beam.DoFn):
+    def __init__(self) -> None:
+        self.listed = Metrics.counter(NAMESPACE, "tools listed")
+
+    def process(self, offer: Offer) -> Iterator[Any]:
+        self.listed.inc(len(offer.listed.tools))
+        for row in specs(offer):
+            if isinstance(row, FailedRow):
+                yield beam.pvalue.TaggedOutput(FAILED, row)
+            elif isinstance(row, RefusedTool):
+                yield beam.pvalue.TaggedOutput(REJECTED, row)
+            else:
+                yield row
+
+
+def build(
+    root: beam.Pipeline, sources: Sequence[Source], harvester: Harvester, folder: str, *, concurrency: int = 4
+) -> None:
+    """The whole job on a pipeline: one shard of each kind under `folder`/{data,rejected,failed}."""
+    offers = (
+        root
+        | "Servers" >> beam.Create(list(sources))
+        | "Spread servers" >> beam.Reshuffle()
+        | "Install and ask" >> InstallAndAsk(harvester, concurrency)
+    )
+    checked = offers[DATA] | "Validate" >> Validate()
+    failed = (offers[FAILED], checked[FAILED]) | "All failed" >> beam.Flatten()
+    _ = checked[DATA] | "Write data" >> WriteShards(f"{folder}/data", ToolSpec, 1)
+    _ = checked[REJECTED] | "Write rejected" >> WriteShards(f"{folder}/rejected", RefusedTool, 1)
+    _ = failed | "Write failed" >> WriteShards(f"{folder}/failed", FailedRow, 1)
