@@ -1,56 +1,77 @@
-"""Cross entropy of a linear head, without ever holding all logits of a large batch."""
+"""Cross entropy of a linear head, without ever holding all logits."""
 
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.utils.checkpoint import checkpoint
 
-CHUNK_LOGITS = 1 << 27
-"""At most this many logits at a time (half a gigabyte in fp32); larger batches go in chunks, recomputed backward."""
+from training.model.experts import compute_dtype
+
 IGNORED = -100
+CPU_LOGITS, OTHER_LOGITS = 1 << 22, 1 << 27
+"""Logits at a time: 16 megabytes in fp32 on a CPU, half a gigabyte elsewhere."""
 
 
-def linear_cross_entropy(x: Tensor, weight: Tensor, targets: Tensor, chunk_logits: int = CHUNK_LOGITS) -> Tensor:
-    """Summed, in fp32 at least. x: (tokens, hidden); weight: (vocabulary, hidden); targets: (tokens,), -100 ignored."""
-    tokens = max(1, chunk_logits // weight.shape[0])
-    if x.shape[0] <= tokens:
-        return _summed(x, weight, targets)
-    parts = zip(x.split(tokens), targets.split(tokens), strict=True)
-    return sum(checkpoint(_summed, part, weight, wanted, use_reentrant=False) for part, wanted in parts)
+def linear_cross_entropy(x: Tensor, weight: Tensor, targets: Tensor, chunk_logits: int | None = None) -> Tensor:
+    """Summed over tokens, in fp32 at least; targets of -100 do not count.
 
-
-def _summed(x: Tensor, weight: Tensor, targets: Tensor) -> Tensor:
-    return _CrossEntropy.apply(F.linear(x, weight), targets)
-
-
-class _CrossEntropy(torch.autograd.Function):
-    """Summed cross entropy that keeps the logits alone and turns them into their own gradient in place.
-
-    torch's keeps log-probabilities beside the logits and fills two further arrays of that size backward. Autograd
-    refuses a second backward by itself, as it sees that the logits were overwritten.
+    x: (tokens, hidden); weight: (vocabulary, hidden); targets: (tokens,). Its gradient is taken on the way forward,
+    a chunk of tokens at a time, so that logits are made once and never kept (the idea of Liger-Kernel, arXiv
+    2410.10989). A second backward raises `RuntimeError`.
     """
+    if chunk_logits is None:
+        chunk_logits = CPU_LOGITS if x.device.type == "cpu" else OTHER_LOGITS
+    rows = max(1, chunk_logits // weight.shape[0])
+    dtype = compute_dtype(x)
+    return _LinearCrossEntropy.apply(x, weight, targets, rows, dtype, torch.is_grad_enabled())
 
+
+class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, logits: Tensor, targets: Tensor) -> Tensor:
-        log_z = _exact(logits).logsumexp(dim=-1)
-        counted = targets != IGNORED
-        index = targets.where(counted, 0).unsqueeze(1)
-        ctx.save_for_backward(logits, log_z, index, counted)
-        loss = log_z - _exact(logits.gather(1, index).squeeze(1))
-        return loss.where(counted, 0).sum()
+    def forward(ctx, x: Tensor, weight: Tensor, targets: Tensor, rows: int, dtype: torch.dtype, learning: bool):
+        ctx.gradients = None
+        exact = torch.promote_types(dtype, torch.float32)
+        narrow = weight.to(dtype)
+        total = torch.zeros((), dtype=exact, device=x.device)
+        dx, dw = (torch.empty_like(x), torch.zeros_like(weight)) if learning else (None, None)
+        with torch.autocast(x.device.type, enabled=False):
+            for start in range(0, x.shape[0], rows):
+                part = x[start : start + rows].to(dtype)
+                loss, slope = _chunk(part @ narrow.mT, targets[start : start + rows], exact, learning)
+                total += loss
+                if learning:
+                    slope = slope.to(dtype)
+                    dx[start : start + rows] = slope @ narrow
+                    if dw.dtype == dtype:
+                        dw.addmm_(slope.mT, part)
+                    else:
+                        dw += slope.mT @ part
+        if learning:
+            ctx.gradients = (dx, dw)
+        return total
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient: Tensor):
-        logits, log_z, index, counted = ctx.saved_tensors
-        out = _exact(logits).sub_(log_z.unsqueeze(1)).exp_()
-        out.scatter_add_(1, index, torch.full_like(index, -1, dtype=out.dtype))
-        return out.mul_((gradient * counted).unsqueeze(1)).to(logits.dtype), None
+        if ctx.gradients is None:
+            raise RuntimeError("this loss was differentiated already, and its gradients are used up")
+        (dx, dw), ctx.gradients = ctx.gradients, None
+        return dx.mul_(gradient), dw.mul_(gradient), None, None, None, None
 
 
-def _exact(tensor: Tensor) -> Tensor:
-    """In fp32 at least; itself where it is that already."""
-    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+def _chunk(logits: Tensor, targets: Tensor, exact: torch.dtype, learning: bool) -> tuple[Tensor, Tensor | None]:
+    """Summed loss of one chunk, and its derivative by the logits, which are overwritten: softmax minus one-hot."""
+    logits = logits.to(exact)
+    counted = targets != IGNORED
+    index = targets.where(counted, 0).unsqueeze(1)
+    wanted = logits.gather(1, index).squeeze(1)
+    largest = logits.amax(dim=1, keepdim=True)
+    powers = logits.sub_(largest).exp_()
+    total = powers.sum(dim=1)
+    loss = (total.log() + largest.squeeze(1) - wanted).where(counted, 0).sum()
+    if not learning:
+        return loss, None
+    slope = powers.mul_((counted / total).unsqueeze(1))
+    slope.scatter_add_(1, index, -counted.to(exact).unsqueeze(1))
+    return loss, slope
