@@ -94,7 +94,7 @@ def job(args: argparse.Namespace) -> Job:
         )
     used = [step.template, *sorted({name for pair in pairs() for name in pair})]
     if judge is not None:
-        used.append(judge.prompt)
+        used += [judge.prompt, "judges/faithfulness_requote", "structured/repair"]
     return Job(
         name="knowledge",
         title="Documents rephrased in diverse styles and perspectives, verified for fidelity",

@@ -1,0 +1,101 @@
+"""Shards: the same bytes in any order, whole or not there, as the Hub likes them."""
+
+import random
+import shutil
+import subprocess
+
+import apache_beam as beam
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.runs.errors import RunFailed
+from pipelines.runs.folder import OutputFolder, check_sum
+from pipelines.transforms.sinks import WriteShards, sorted_table, write_parquet
+from schemas.documents import Document
+from tests.pipelines.direct import collect
+
+
+def rows(count):
+    return [Document(f"id{i}", f"T{i}", f"text {i} " * 20, "en", "mit", f"f{i % 3}.jsonl", i) for i in range(count)]
+
+
+def write(folder, documents, shards, processes=0):
+    (folder / "data").mkdir(parents=True)
+
+    def build(root):
+        return {
+            "paths": root
+            | beam.Create(documents)
+            | beam.Reshuffle()
+            | WriteShards(str(folder / "data"), Document, shards)
+        }
+
+    collect(build, processes=processes)
+    return {p.name: p.read_bytes() for p in sorted((folder / "data").iterdir())}
+
+
+@pytest.mark.parametrize("shards", [1, 7])
+def test_bytes_do_not_depend_on_order_or_workers(tmp_path, shards):
+    documents = rows(300)
+    first = write(tmp_path / "a", documents, shards)
+    mixed = random.Random(1).sample(documents, len(documents))
+    assert write(tmp_path / "b", mixed, shards) == first
+    assert write(tmp_path / "c", mixed, shards, processes=2) == first
+    assert len(first) == shards and not any("part" in name for name in first)
+    found = [row["id"] for p in (tmp_path / "a" / "data").iterdir() for row in pq.read_table(p).to_pylist()]
+    assert sorted(found) == sorted(d.id for d in documents)
+
+
+def test_rows_of_a_shard_are_in_input_order():
+    documents = rows(2500)
+    table = sorted_table(random.Random(2).sample(documents, 2500), Document)
+    order = list(zip(table["source_file"].to_pylist(), table["source_row"].to_pylist(), strict=True))
+    assert order == sorted(order) and table.num_rows == 2500
+
+
+def test_files_are_as_the_hub_likes_them(tmp_path):
+    write_parquet(sorted_table(rows(2500), Document), str(tmp_path / "a.parquet"))
+    metadata = pq.ParquetFile(tmp_path / "a.parquet").metadata
+    assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [1000, 1000, 500]
+    column = metadata.row_group(0).column(0)
+    assert column.compression == "ZSTD" and column.has_offset_index and column.has_column_index
+
+
+def test_publishing_numbers_the_shards_and_describes_them(tmp_path):
+    out = OutputFolder(str(tmp_path / "out"))
+    (tmp_path / "out").mkdir()
+    out.begin()
+    for number in (0, 4, 9):
+        write_parquet(
+            sorted_table(rows(10 + number), Document), f"{out.path}/.unfinished/data/shard-{number:05d}.parquet"
+        )
+    files = out.publish()
+    assert [f["file"] for f in files] == [f"data/train-{i:05d}-of-00003.parquet" for i in range(3)]
+    assert [f["rows"] for f in files] == [10, 14, 19]
+    assert all((tmp_path / "out" / f["file"]).stat().st_size == f["bytes"] for f in files)
+
+
+def test_a_sum_that_does_not_hold_is_an_error():
+    good = {"read": 10, "unreadable": 1, "tasks": 18, "accepted": 10, "rejected": 7, "failed": 2}
+    check_sum(good, 2)
+    for wrong in ({"accepted": 9}, {"read": 11}, {"failed": 3}, {"tasks": 17}):
+        with pytest.raises(RunFailed, match="do not add up"):
+            check_sum({**good, **wrong}, 2)
+
+
+def test_a_full_disk_leaves_nothing_that_looks_finished(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if (
+        shutil.which("mount") is None
+        or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True).returncode
+    ):
+        pytest.skip("no small file system can be mounted here")
+    try:
+        noise = random.Random(3)
+        big = [Document(str(i), "", noise.randbytes(400).hex(), "en", "", "f", i) for i in range(2000)]
+        with pytest.raises(Exception, match="No space left"):
+            write_parquet(sorted_table(big, Document), str(disk / "a.parquet"))
+        assert not (disk / "a.parquet").exists()
+    finally:
+        subprocess.run(["umount", disk], check=True)
