@@ -2,9 +2,10 @@
 
     render_namespace([to_openai(spec) for spec in toolset])
 
-Every call that a tool's JSON Schema accepts type-checks. What TypeScript cannot say (ranges, patterns, exclusive
-choices, whole numbers) widens the type and is told in a comment. A schema that constrains objects, arrays or texts
-without naming the type is read as that type, as its author meant it.
+Every call that a tool's JSON Schema accepts type-checks, but for properties that an object does not declare: the type
+is silent of them where the schema is, as in the report, and not where `additionalProperties` says more. What TypeScript
+cannot say (ranges, patterns, exclusive choices, whole numbers) widens the type and is told in a comment. A schema that
+constrains objects, arrays or texts without naming the type is read as that type, as its author meant it.
 
 Whatever stands in names, descriptions and schemas, the text is one valid namespace: see `schemas.typescript_text`.
 """
