@@ -22,8 +22,16 @@ def run(
 
     async def main():
         models = Models(
-            {"writer": Role(server.spec)}, str(tmp_path / "answers.sqlite"), "test", budget, concurrency, timeout, patience, tries, retry
-        )  # fmt: skip
+            {"writer": Role(server.spec)},
+            str(tmp_path / "answers.sqlite"),
+            "test",
+            budget=budget,
+            max_concurrency=concurrency,
+            timeout=timeout,
+            patience=patience,
+            tries=tries,
+            retry_refused=retry,
+        )
         cache = open_cache(models.cache, run=models.run, budget=budget)
         lean = LeanOpenAI(base_url=server.url, api_key=key, timeout=timeout)
         endpoint = Endpoint(lean, AdaptiveLimiter(concurrency), Circuit(server.url, patience), server.url)

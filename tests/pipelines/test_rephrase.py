@@ -5,9 +5,9 @@ import dataclasses
 import re
 
 import pytest
-from judges.similarity import Embedder, Similarity
 
 from judges.faithfulness import Faithfulness
+from judges.similarity import Embedder, Similarity
 from llm.errors import CallRefused
 from pipelines.rephrase import Checks, Rephrase
 from pipelines.transforms.rollout import Accepted, Rejected

@@ -80,7 +80,7 @@ def test_what_cannot_be_read_is_in_failed_with_its_reason(tmp_path):
             ]
         )
     )
-    rows, failed, found = read(tmp_path, max_bytes=10_000)
+    rows, failed, _ = read(tmp_path, max_bytes=10_000)
     assert [d.id for d in rows] == ["a", "h"]
     assert [(f.source_row, f.error) for f in failed] == [
         (1, "invalid_json"), (2, "not_an_object"), (3, "no_text"), (4, "empty_text"), (5, "not_text"),

@@ -160,14 +160,10 @@ class ScriptedServer:
         connection.send_later(self.latency, reply.status, reply.body, reply.headers)
 
     def _fault(self, connection: _Connection, faults: Faults) -> bool:
-        draw = self._random.random()
-        for kind, share in (
-            ("429", faults.too_many), ("500", faults.server_error), ("malformed", faults.malformed), ("hang", faults.hang)
-        ):  # fmt: skip
-            if draw < share:
-                break
-            draw -= share
-        else:
+        kinds = ("429", "500", "malformed", "hang", "")
+        shares = (faults.too_many, faults.server_error, faults.malformed, faults.hang)
+        (kind,) = self._random.choices(kinds, (*shares, 1 - sum(shares)))
+        if not kind:
             return False
         self.log.kinds[kind] += 1
         if kind == "429":
