@@ -134,7 +134,7 @@ def _numbers(source: str, rewrite: str, before: Facts, after: Facts, context: st
         # A word that vanishes alone may be grammar ("the two men"), a small one that appears a count ("in three ways");
         # one that replaces another is neither.
         lost = [fact for fact in lost if fact.strong or not _determined(source, fact)]
-        added = [fact for fact in added if fact.strong or fact.keys[0] not in _COUNTS]
+        added = [fact for fact in added if fact.strong or rewrite[fact.start : fact.end].lower() not in _COUNTS]
     if lost:
         sizes = _sizes(after.numbers)
         lost = [fact for fact in lost if fact.keys[0] != "1" and not _converted(fact, sizes)]
@@ -182,7 +182,7 @@ def _unmatched(facts: Iterable[Fact], offers: frozenset[str]) -> list[Fact]:
     return unmatched
 
 
-_COUNTS = frozenset(["2", "3"])
+_COUNTS = frozenset(["two", "three"])
 _THE = re.compile(r"\b(?:the|these|those|all|his|her|its|their|our|of) $", re.IGNORECASE)
 
 
@@ -252,7 +252,7 @@ def _names_lost(source: str, before: Facts, after: Facts) -> tuple[list[Differen
             continue
         if (not fact.strong and all(ordinary(key) for key in keys)) or _short_form(source, fact):
             continue
-        if _acronym(source, fact) in after.acronyms:
+        if _abbreviated(_acronym(source, fact), fact, after):
             continue
         if stems is None:
             stems = _stems(after)
@@ -269,11 +269,18 @@ def _names_lost(source: str, before: Facts, after: Facts) -> tuple[list[Differen
 
 def _stems(facts: Facts) -> frozenset[str]:
     """Roots of all words, and of the names' words those of their people and adjectives too."""
-    return frozenset([*map(stem, facts.words), *map(name_stem, facts.name_words), *map(name_stem, facts.acronyms)])
+    return frozenset(
+        [*map(stem, facts.words), *map(name_stem, facts.name_words), *map(name_stem, facts.acronyms | facts.initials)]
+    )
 
 
 def _known(word: str, stems: frozenset[str]) -> bool:
     return stem(word) in stems or name_stem(word) in stems
+
+
+def _abbreviated(short: str, fact: Fact, other: Facts) -> bool:
+    """Whether the other text has a name's acronym, or the name that the acronym `short` stands for."""
+    return short in (other.acronyms if len(fact.keys) > 1 else other.initials)
 
 
 def _acronym(text: str, fact: Fact) -> str:
@@ -300,7 +307,6 @@ def _names_added(rewrite: str, before: Facts, after: Facts, context: str, langua
             for key in new
             if not _known(key, stems)
             and key not in labels
-            and key not in before.acronyms
             and key not in lower_case
             and not (key in ROMAN and ROMAN[key] in before.offers)
             and not (key in IMPLIED or key in NUMBER_WORDS or key in FUNCTION_WORDS or _label(key))
@@ -308,7 +314,7 @@ def _names_added(rewrite: str, before: Facts, after: Facts, context: str, langua
         if not new or tuple(new) in found:
             continue
         short = _acronym(rewrite, fact)
-        if short in before.acronyms or (around and short in around.acronyms):
+        if _abbreviated(short, fact, before) or (around and _abbreviated(short, fact, around)):
             continue
         if new == [fact.keys[0]] or len(fact.keys) == len(new):  # the unknown words begin the name
             first = fact.keys[0]
@@ -347,6 +353,9 @@ def _lower_cased(text: str, words: frozenset[str]) -> set[str]:
 _PUNCTUATION = str.maketrans({c: " " for c in ",.;:!?()\"'’“”*"})
 
 
+_DETERMINERS = frozenset(
+    ["the", "a", "an", "this", "that", "these", "those", "its", "their", "several", "some", "many"]
+)
 _DETERMINED = re.compile(r"\b(?:th(?:e|is|ese|ose)|an?|its|their)(?: \d+)? $")
 
 
@@ -356,7 +365,7 @@ def _short_form(text: str, fact: Fact) -> bool:
         return False
     run = text[fact.start : fact.end]
     if " " in run:
-        return split_words(run)[0] in FUNCTION_WORDS and starts_sentence(text, fact.start)
+        return split_words(run)[0] in _DETERMINERS and starts_sentence(text, fact.start)
     return not run.isupper() and _DETERMINED.search(text, max(0, fact.start - 12), fact.start) is not None
 
 

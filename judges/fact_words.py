@@ -240,6 +240,11 @@ bavaria bavarian; sicily sicilian
 """
 _ALIASES = {word: group.split()[0] for group in _DEMONYMS.split(";") for word in group.split()}
 _SUFFIXES = (
+    "als",
+    "al",
+    "ists",
+    "ist",
+    "ism",
     "ians",
     "us",
     "ian",

@@ -69,7 +69,9 @@ class Facts(NamedTuple):
     name_words: frozenset[str]
     """Words of the names."""
     acronyms: frozenset[str]
-    """Acronyms, and the capitals of names of several words: "United Nations" and "UN" share `un`."""
+    """Acronyms, lower-cased: `un`."""
+    initials: frozenset[str]
+    """What names of several words would be abbreviated to: `un` for "United Nations"."""
 
 
 _UPPER = "".join(c for c in map(chr, [*range(0x41, 0x530), *range(0x1E00, 0x2000)]) if c.isupper())
@@ -144,6 +146,7 @@ def _extract(text: str, english: bool, named: bool) -> Facts:
     offers: set[str] = set()
     name_words: set[str] = set()
     acronyms: set[str] = set()
+    initials: set[str] = set()
     year, year_end, read_until = "", -1, 0
     for match in _CANDIDATE.finditer(text):
         run, digits, attached, after = match.groups()
@@ -159,7 +162,7 @@ def _extract(text: str, english: bool, named: bool) -> Facts:
                 if numerals:
                     offers.update(numerals)
             if short:
-                acronyms.add(short)
+                (acronyms if len(found) == 1 else initials).add(short)
         elif digits and start >= read_until:
             before = text[start - 1] if start else " "
             if before == " " and text[start - 2 : start - 1].islower() and (plain := _plain(digits, attached, after)):
@@ -191,6 +194,7 @@ def _extract(text: str, english: bool, named: bool) -> Facts:
         words,
         frozenset(name_words),
         frozenset(acronyms),
+        frozenset(initials),
     )
 
 
@@ -446,6 +450,9 @@ def _spelled_run(text: str, match: re.Match, numbers: list[Fact], offers: set[st
     if ordinal and text[end : end + 1] in (",", ":") and starts_sentence(text, start):
         return  # "Second, ..." only orders the text
     tokens = [t for t in match[0].replace("-", " ").split() if t not in ("and", "a", "an")]
+    if len(tokens) == 1 and tokens[0] in SCALES and text[start - 2 : start].lower() != "a ":
+        offers.add(str(SCALES[tokens[0]]))  # "multi-million": no number, only its size
+        return
     after = _AFTER.match(text, end)
     unit = _unit(after[1], text, end) if after and len(after[1]) > 1 else ""
     for value, size in _values(tokens):

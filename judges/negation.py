@@ -1,8 +1,9 @@
 """Statements whose negation changed between a text and its rewrite, by one narrow rule.
 
 A word that follows "not", "never", "cannot" or "n't" at once, and that the other text also has, but only in sentences
-without any negative word, was negated on the way (or, seen from the source, lost its negation). Questions, "not only",
-"not until" and the like are let pass, and everything vaguer is left to the judge model.
+without any negative word, was negated on the way (or, seen from the source, lost its negation), if one of those
+sentences speaks of the same: it shares further words. Questions, "not only", "not until" and the like are let pass, and
+everything vaguer is left to the judge model.
 """
 
 from __future__ import annotations
@@ -16,7 +17,21 @@ from judges.facts import split_words
 _CUE = re.compile(r"\b(?:not|never|cannot)\b|n['’]t\b", re.IGNORECASE)
 _NEGATIVE = frozenset(
     [
-        *("not", "never", "cannot", "no", "none", "nobody", "nothing", "nowhere", "neither", "nor", "without", "t"),
+        *(
+            "not",
+            "never",
+            "cannot",
+            "no",
+            "non",
+            "none",
+            "nobody",
+            "nothing",
+            "nowhere",
+            "neither",
+            "nor",
+            "without",
+            "t",
+        ),
         *("fail", "fails", "failed", "failure", "refuse", "refused", "refuses", "deny", "denied", "lack", "lacked"),
         *("lacks", "lacking", "absent", "absence", "unable", "impossible", "hardly", "barely", "rarely", "seldom"),
         *("prevent", "prevented", "avoid", "avoided", "stop", "stopped", "reject", "rejected", "unlike", "except"),
@@ -25,6 +40,10 @@ _NEGATIVE = frozenset(
 )
 _LIMITED = frozenset(["only", "just", "merely", "simply", "until", "unless", "even", "always", "necessarily", "all"])
 """After these a "not" limits and does not deny."""
+_SHARED = 3
+"""Content words, the negated one included, that two statements about the same have in common."""
+_OFTEN = 8
+"""A word in more sentences than this is the text's subject; what one of them says of it proves nothing."""
 _SENTENCE = re.compile(r"[^.!?;\n]+(?:[.](?!\s)[^.!?;\n]*)*[.!?;]?")
 _TOKEN = re.compile(r"[^\W\d_]+")
 
@@ -38,13 +57,22 @@ def negations_changed(source: str, rewrite: str) -> tuple[list[Change], list[Cha
 
 
 def _affirmed(text: str, other: str) -> Iterator[Change]:
-    stems: dict[str, bool] | None = None
+    sentences: list[tuple[frozenset[str], bool]] | None = None
+    mentions: dict[str, list[int]] = {}
     for cue in _CUE.finditer(text):
         word = _negated(text, cue.end())
         if not word or _questions(text, cue.end()):
             continue
-        stems = _polarity(other) if stems is None else stems
-        if stems.get(_stem(word)) is False:
+        if sentences is None:
+            sentences = _sentences(other)
+            for number, (stems, _) in enumerate(sentences):
+                for stem in stems:
+                    mentions.setdefault(stem, []).append(number)
+        places = mentions.get(_stem(word), ())
+        if len(places) > _OFTEN or any(sentences[number][1] for number in places):
+            continue
+        around = _stems(text[max(0, cue.start() - 150) : cue.end() + 100])
+        if any(len(around & sentences[number][0]) >= _SHARED for number in places):
             yield cue.start(), cue.end(), word
 
 
@@ -65,16 +93,18 @@ def _questions(text: str, at: int) -> bool:
     return end is not None and end[0] == "?"
 
 
-def _polarity(text: str) -> dict[str, bool]:
-    """Stem -> whether any of its sentences has a negative word, or asks."""
-    found: dict[str, bool] = {}
+def _sentences(text: str) -> list[tuple[frozenset[str], bool]]:
+    """For each sentence the stems of its content words, and whether it has a negative word or asks."""
+    found = []
     for sentence in _SENTENCE.findall(text):
         words = split_words(sentence)
         negative = sentence.endswith("?") or not _NEGATIVE.isdisjoint(words) or any(w.startswith("un") for w in words)
-        for word in words:
-            stem = _stem(word)
-            found[stem] = found.get(stem, False) or negative
+        found.append((_stems(sentence), negative))
     return found
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset([_stem(word) for word in split_words(text) if word not in FUNCTION_WORDS])
 
 
 def _stem(word: str) -> str:

@@ -86,9 +86,15 @@ def test_a_dropped_conversion_is_no_loss_but_a_dropped_quantity_is():
 
 
 def test_a_lost_negation_is_found_and_a_limiting_not_is_let_pass():
-    assert kinds("The song was released.", "The song was not released.") == {"negation_changed"}
-    assert kinds("The song was not only released.", "The song was released.") == set()
-    assert kinds("The song was not released until May.", "The song was not released until May.") == set()
+    song = "The song was not released as a single in Ireland."
+    assert kinds("As a single, the song was released in Ireland.", song) == {"negation_changed"}
+    assert kinds(song, "In Ireland the song was released as a single.") == {"negation_changed"}
+    assert kinds("As a single, the song was never released in Ireland.", song) == set()
+    assert kinds("He turned up late.", "She bribed him into not turning them in.") == set()
+    assert kinds(song.replace("was not", "was"), song.replace("not", "not only")) == set()
+    assert (
+        kinds("For weeks, not consecutive, it led the chart.", "For non-consecutive weeks it led the chart.") == set()
+    )
 
 
 def test_scores_must_belong_together():
