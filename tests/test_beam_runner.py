@@ -21,7 +21,7 @@ def corpus(tmp_path):
 
 
 @pytest.fixture
-def run(tmp_path, capsys):
+def run(tmp_path, capfd):
     """Run a command in this process: (exit code, stdout, stderr)."""
 
     def command(*argv, cache=True):
@@ -29,7 +29,7 @@ def run(tmp_path, capsys):
         if argv[0] == "knowledge" and cache:
             argv += ["--cache", str(tmp_path / "answers.sqlite")]
         code = beam_runner.main([*argv])
-        captured = capsys.readouterr()
+        captured = capfd.readouterr()
         return code, captured.out, captured.err
 
     return command
@@ -182,12 +182,15 @@ def test_calls_that_the_endpoint_refuses_are_failed_rows_remembered_and_retried_
         assert manifest(out)["counts"]["accepted"] == 24 and not (out / "failed").exists()
 
 
-def test_a_budget_stops_the_run_cleanly_and_more_resumes_it(corpus, tmp_path, run):
-    out = tmp_path / "out"
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_budget_stops_the_run_cleanly_and_more_resumes_it(corpus, tmp_path, run, processes):
+    out, mode = tmp_path / "out", ("in_memory", "multi_processing")[processes - 1]
+    flags = ("--no-judge", "--max-concurrency", 4, f"--direct_running_mode={mode}", f"--direct_num_workers={processes}")
     with ScriptedServer(Writer()) as server:
-        command = knowledge(corpus, out, server, "--no-judge", "--max-concurrency", 4)
+        command = knowledge(corpus, out, server, *flags)
         code, _, err = run(*command, "--max-tokens", 4000)
-        assert code == 3 and "stopped" in err and len(err.strip().splitlines()) == 1
+        said = [line for line in err.splitlines() if " rows · " not in line]
+        assert code == 3 and len(said) == 1 and said[0].startswith("tokenmill: stopped: the budget")
         assert server.log.tokens <= 4000 and server.log.answered > 0
         assert not (out / "manifest.json").exists() and not (out / "data").exists()
         code, _, _ = run(*command, "--max-tokens", 1_000_000)

@@ -7,18 +7,16 @@ import hashlib
 import importlib.metadata
 import os
 import platform
-import re
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import apache_beam as beam
 import orjson
-from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
 
 import prompts
 from llm import runtime as runtimes
@@ -38,21 +36,24 @@ from pipelines.runs.job import Job
 from pipelines.runs.masking import masked_command
 from pipelines.runs.options import default_cache
 from pipelines.runs.progress import Progress
-from pipelines.transforms import NAMESPACE
+from pipelines.runs.runner import choose
 from schemas.manifest import Manifest
 
 OK, FAILED, USAGE, STOPPED, INTERRUPTED = 0, 1, 2, 3, 130
 SHARD_BYTES = 64_000_000
 """Input bytes per output shard, all rephrasings counted."""
-ONE_PROCESS_BYTES = 200_000
-"""Input up to this size is not worth the seconds that further worker processes take to start."""
 PACKAGES = ("tokenmill", "apache-beam", "openai", "pyarrow", "sentence-transformers", "torch", "sentencex", "py3langid")
 
 
 def launch(job: Job, args: argparse.Namespace, beam_args: Sequence[str]) -> int:
     """Run a job and return the exit code; whatever goes wrong that a user can act on is one line on stderr."""
     try:
-        return _launch(job, args, beam_args)
+        try:
+            return _launch(job, args, beam_args)
+        except Exception:
+            if os.environ.get("TOKENMILL_DEBUG"):
+                traceback.print_exc()
+            raise
     except UsageError as error:
         return _say(str(error), USAGE)
     except EndpointRejects as error:
@@ -127,8 +128,8 @@ def _run(
         _say(f"{out.path} is finished already: {_counted(earlier['counts'])}. Nothing was done", OK)
         return _verdict(earlier["counts"])
     started, clock = datetime.now(UTC), time.monotonic()
-    options, local = _options(beam_args, found, job)
-    if not local:
+    runner = choose(beam_args, found, job)
+    if not runner.local:
         models = _elsewhere(models)
     runtime = runtimes.obtain(models)
     try:
@@ -137,7 +138,7 @@ def _run(
         shards = max(1, -(-found.size * job.tasks_per_row // SHARD_BYTES))
         total = found.rows and found.rows * job.tasks_per_row
         with Progress(Path(models.state or "/nonexistent"), total):
-            counters = _execute(job, models, found, out, shards, options, local)
+            counters = runner.execute(job, models, found, out, shards)
         calls = _calls(job, counters, prices)
     finally:
         runtimes.release(runtime)
@@ -228,102 +229,6 @@ def _elsewhere(models: Models) -> Models:
     if "://" not in models.cache:
         raise UsageError("workers on other machines need a shared cache: --cache redis://host:6379/0")
     return dataclasses.replace(models, state="", worker_of=0)
-
-
-def _options(beam_args: Sequence[str], found: inputs.Inputs, job: Job) -> tuple[PipelineOptions, bool]:
-    """Beam's options, and whether the pipeline runs on this machine.
-
-    On this machine Beam's portable runner is used directly (the default runner would download a Go binary), with a worker
-    process per core once the input is worth it and the model is not itself bound to these cores.
-    """
-    options = PipelineOptions(list(beam_args))
-    unknown = _unknown_flags(beam_args)
-    if unknown:
-        raise UsageError(f"unknown flag {unknown[0]}; --help lists ours, and Beam's own are accepted too")
-    runner = (options.view_as(StandardOptions).runner or "DirectRunner").rsplit(".")[-1]
-    if runner not in ("DirectRunner", "FnApiRunner", "BundleBasedDirectRunner", "SwitchingDirectRunner"):
-        return options, False
-    named = " ".join(beam_args)
-    if "direct_running_mode" not in named and "direct_num_workers" not in named:
-        embedded = all(parse_spec(role.spec).kind in ("embedded", "llamacpp") for role in job.roles.values())
-        if (os.cpu_count() or 1) > 1 and found.size > ONE_PROCESS_BYTES and not embedded:
-            options = PipelineOptions([*beam_args, "--direct_running_mode=multi_processing", "--direct_num_workers=0"])
-    return options, True
-
-
-def _unknown_flags(beam_args: Sequence[str]) -> list[str]:
-    """Flags that neither we nor Beam know; Beam itself would drop them with a warning."""
-    parser = argparse.ArgumentParser(allow_abbrev=False, add_help=False)
-    for group in {str(cls): cls for cls in PipelineOptions.__subclasses__()}.values():
-        group._add_argparse_args(parser)
-    try:
-        return parser.parse_known_args(list(beam_args))[1]
-    except SystemExit:
-        raise UsageError("a flag of Beam's has a wrong value, see above") from None
-
-
-def _execute(
-    job: Job,
-    models: Models,
-    found: inputs.Inputs,
-    out: OutputFolder,
-    shards: int,
-    options: PipelineOptions,
-    local: bool,
-) -> dict[str, int]:
-    """Run the pipeline; its counters.
-
-    Raises:
-        RunStopped: the budget is spent, an endpoint is gone, ...
-        RunFailed: anything else that ended the pipeline.
-    """
-    from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-
-    from pipelines.runs.folder import WORK
-
-    # Worker processes are started by Beam and must find our packages wherever the command was given.
-    root = str(Path(__file__).resolve().parents[2])
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
-    pipeline = beam.Pipeline(runner=FnApiRunner() if local else None, options=options)
-    job.build(pipeline, models, found.pieces, out.at(WORK), shards)
-    try:
-        result = pipeline.run()
-        result.wait_until_finish()
-    except RunStopped:
-        raise
-    except Exception as error:
-        raise _stopped(error, models) from error
-    counters: dict[str, int] = {}
-    for metric in result.metrics().query()["counters"]:
-        if metric.key.metric.namespace == NAMESPACE:
-            value = metric.committed if metric.committed is not None else metric.attempted
-            counters[metric.key.metric.name] = counters.get(metric.key.metric.name, 0) + (value or 0)
-    return counters
-
-
-_RAISED = re.compile(r"llm\.errors\.(\w+): (.*?)(?: \[while running |\\n|\n|$)")
-
-
-def _stopped(error: Exception, models: Models) -> Exception:
-    """What ended a pipeline, as the workers meant it: runners hand their exceptions on as text, or as themselves with more
-    text, and a worker leaves its reason in the state folder."""
-    import llm.errors
-
-    told = Path(models.state, "stopped.json")
-    if models.state and told.exists():
-        kind, message = orjson.loads(told.read_bytes())
-    else:
-        chain, seen = error, []
-        while chain is not None:
-            seen.append(f"llm.errors.{type(chain).__name__}: {chain}" if isinstance(chain, RunStopped) else str(chain))
-            chain = chain.__cause__ or chain.__context__  # type: ignore[assignment]
-        match = next((m for text in seen for m in [_RAISED.search(text)] if m), None)
-        if match is None:
-            line = next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
-            return RunFailed(f"the pipeline broke: {line.strip()[:500]} (TOKENMILL_DEBUG=1 shows the whole traceback)")
-        kind, message = match.groups()
-    raised = getattr(llm.errors, kind, RunStopped)
-    return raised(message) if isinstance(raised, type) and issubclass(raised, RunStopped) else RunStopped(message)
 
 
 def _calls(job: Job, counters: dict[str, int], prices: Prices) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class Figures:
 def gather(state: Path) -> Figures:
     """Add up the files that the workers' runtimes write into the state folder."""
     figures = Figures()
-    for path in state.glob("*.json"):
+    for path in state.glob("[0-9]*.json"):
         try:
             one = orjson.loads(path.read_bytes())
         except (OSError, ValueError):

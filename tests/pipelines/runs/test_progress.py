@@ -16,6 +16,7 @@ def test_the_figures_of_all_workers_add_up(tmp_path):
     worker(tmp_path, "1.json", {"data": 4, "rejected": 1}, 10)
     worker(tmp_path, "2.json", {"data": 5, "failed": 2}, 20, age=60)
     (tmp_path / "3.json").write_text("{half")
+    (tmp_path / "stopped.json").write_text('["BudgetSpent", "why"]')
     figures = gather(tmp_path)
     assert figures.rows == {"data": 9, "rejected": 1, "failed": 2} and figures.done == 12
     assert (figures.calls["paid"], figures.calls["retries"], figures.tokens) == (30, 4, 3000)
@@ -42,7 +43,7 @@ def test_the_line_says_what_a_user_asks(tmp_path):
         "in flight 12",
         "7 + 2 cached",
         "retries 3",
-        "40,000 tokens (3,9",
+        "40,000 tokens (",
         "0:04 left",
     ):
         assert part in line

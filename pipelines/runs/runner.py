@@ -1,0 +1,152 @@
+"""Where a pipeline runs: on this machine, in one process or several, or on the cluster that the user named."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import orjson
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.transforms.environments import SubprocessSDKEnvironment
+
+from llm.errors import RunStopped
+from llm.models import Models
+from llm.spec import parse_spec
+from pipelines.runs.errors import RunFailed, UsageError
+from pipelines.runs.folder import WORK, OutputFolder
+from pipelines.runs.inputs import Inputs
+from pipelines.runs.job import Job
+from pipelines.transforms import NAMESPACE
+
+ONE_PROCESS_BYTES = 200_000
+"""Input up to this size is not worth the seconds that further worker processes take to start."""
+HERE = ("DirectRunner", "FnApiRunner", "BundleBasedDirectRunner", "SwitchingDirectRunner")
+ROOT = Path(__file__).resolve().parents[2]
+DEBUG = "TOKENMILL_DEBUG"
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Beam's options and what they mean for us."""
+
+    options: PipelineOptions
+    local: bool
+    processes: bool
+    """Whether workers on this machine are processes of their own."""
+
+    def execute(self, job: Job, models: Models, found: Inputs, out: OutputFolder, shards: int) -> dict[str, int]:
+        """Run the job's pipeline; its counters.
+
+        Raises:
+            RunStopped: the budget is spent, an endpoint is gone, ...
+            RunFailed: anything else that ended the pipeline.
+        """
+        log = self._worker_log(out, models)
+        pipeline = beam.Pipeline(runner=self._beam_runner(log), options=self.options)
+        job.build(pipeline, models, found.pieces, out.at(WORK), shards)
+        if not os.environ.get(DEBUG):
+            # What ends a run is told in one line; Beam would print the traceback of every layer first.
+            logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
+        try:
+            result = pipeline.run()
+            result.wait_until_finish()
+        except RunStopped:
+            raise
+        except Exception as error:
+            raise _stopped(error, models, log) from error
+        counters: dict[str, int] = {}
+        for metric in result.metrics().query()["counters"]:
+            if metric.key.metric.namespace == NAMESPACE:
+                value = metric.committed if metric.committed is not None else metric.attempted
+                counters[metric.key.metric.name] = counters.get(metric.key.metric.name, 0) + (value or 0)
+        return counters
+
+    def _beam_runner(self, log: str) -> Any:
+        if not self.local:
+            return None  # Beam takes the one that the options name
+        if not self.processes:
+            return FnApiRunner()
+        # The same command as Beam's own multi_processing mode, with the workers' chatter in a file.
+        worker = f"{shlex.quote(sys.executable)} -m apache_beam.runners.worker.sdk_worker_main"
+        if not os.environ.get(DEBUG):
+            worker = f"exec {worker} >>{shlex.quote(log)} 2>&1"
+        # Workers must find our packages wherever the command was given.
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+        return FnApiRunner(default_environment=SubprocessSDKEnvironment.from_command_string(worker))
+
+    def _worker_log(self, out: OutputFolder, models: Models) -> str:
+        return str(Path(out.at(WORK) if out.local else models.state, "worker.log").resolve())
+
+
+def choose(beam_args: Sequence[str], found: Inputs, job: Job) -> Runner:
+    """Where to run.
+
+    On this machine Beam's portable runner is used directly (the default one would download a Go binary), with a worker
+    process per core once the input is worth it and the model is not itself bound to these cores.
+
+    Raises:
+        UsageError: a flag that neither we nor Beam know, or a wrong value.
+    """
+    unknown = _unknown_flags(beam_args)
+    if unknown:
+        raise UsageError(f"unknown flag {unknown[0]}; --help lists ours, and Beam's own are accepted too")
+    options = PipelineOptions(list(beam_args))
+    runner = (options.view_as(StandardOptions).runner or "DirectRunner").rsplit(".")[-1]
+    if runner not in HERE:
+        return Runner(options, local=False, processes=False)
+    direct = options.view_as(DirectOptions)
+    named = " ".join(beam_args)
+    processes = direct.direct_running_mode == "multi_processing"
+    if "direct_running_mode" not in named and "direct_num_workers" not in named:
+        embedded = all(parse_spec(role.spec).kind in ("embedded", "llamacpp") for role in job.roles.values())
+        processes = (os.cpu_count() or 1) > 1 and found.size > ONE_PROCESS_BYTES and not embedded
+        direct.direct_num_workers = 0 if processes else 1
+    if processes:
+        direct.direct_running_mode = "in_memory"  # or Beam would replace our worker command by its own
+    return Runner(options, local=True, processes=processes)
+
+
+def _unknown_flags(beam_args: Sequence[str]) -> list[str]:
+    """Flags that neither we nor Beam know; Beam itself would drop them with a warning."""
+    parser = argparse.ArgumentParser(allow_abbrev=False, add_help=False)
+    for group in {str(cls): cls for cls in PipelineOptions.__subclasses__()}.values():
+        group._add_argparse_args(parser)
+    try:
+        return parser.parse_known_args(list(beam_args))[1]
+    except SystemExit:
+        raise UsageError("a flag of Beam's has a wrong value, see above") from None
+
+
+_RAISED = re.compile(r"llm\.errors\.(\w+): (.*?)(?: \[while running |\\n|\n|$)")
+
+
+def _stopped(error: Exception, models: Models, log: str) -> Exception:
+    """What ended a pipeline, as the workers meant it: runners hand their exceptions on as text, or as themselves with more
+    text, and a worker leaves its reason in the state folder."""
+    import llm.errors
+
+    told = Path(models.state, "stopped.json")
+    if models.state and told.exists():
+        kind, message = orjson.loads(told.read_bytes())
+    else:
+        chain, seen = error, []
+        while chain is not None:
+            seen.append(f"llm.errors.{type(chain).__name__}: {chain}" if isinstance(chain, RunStopped) else str(chain))
+            chain = chain.__cause__ or chain.__context__  # type: ignore[assignment]
+        match = next((m for text in seen for m in [_RAISED.search(text)] if m), None)
+        if match is None:
+            line = next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
+            return RunFailed(f"the pipeline broke: {line.strip()[:500]} ({DEBUG}=1 shows all of it)")
+        kind, message = match.groups()
+    raised = getattr(llm.errors, kind, RunStopped)
+    return raised(message) if isinstance(raised, type) and issubclass(raised, RunStopped) else RunStopped(message)
