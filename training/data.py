@@ -178,8 +178,8 @@ class Mixture:
     def start(self) -> Position:
         return Position([0] * len(self.sources), [0] * len(self.sources))
 
-    def iterate(self, position: Position) -> Iterator[tuple[Example, Position]]:
-        """Examples from `position` on, each with the position behind it."""
+    def iterate(self, position: Position) -> Iterator[tuple[Example | None, Position]]:
+        """Examples from `position` on, each with the position behind it; None for a row that is dropped."""
         position = position.copy()
         streams = [self._encoded(i, position.rows[i]) for i in range(len(self.sources))]
         while (index := self._next_source(position)) is not None:
@@ -190,9 +190,10 @@ class Mixture:
                 reason = f"{self.sources[index].name}: {encoded}"
                 position.dropped[reason] = position.dropped.get(reason, 0) + 1
                 self._refuse_emptiness(index, position)
-                continue
-            position.tokens[index] += len(encoded)
-            yield encoded, position
+                yield None, position
+            else:
+                position.tokens[index] += len(encoded)
+                yield encoded, position
 
     def _refuse_emptiness(self, index: int, position: Position) -> None:
         """A weighted source of which no row is usable would be asked for ever."""

@@ -58,7 +58,7 @@ class Packer:
         if state is not None:
             self.position = Position(list(state["rows"]), list(state["tokens"]), dict(state["dropped"]))
             self._waiting = [Example(*map(_array, entry)) for entry in state["waiting"]]
-        self._examples: Iterator[tuple[Example, Position]] = self.mixture.iterate(self.position)
+        self._examples: Iterator[tuple[Example | None, Position]] = self.mixture.iterate(self.position)
 
     def row(self, length: int) -> Row | None:
         """The next row, or None when the data has ended. Raises `ValueError` on a conversation longer than `length`."""
@@ -66,11 +66,11 @@ class Packer:
         return lay(parts, length) if parts else None
 
     def _take(self) -> Example | None:
-        taken = next(self._examples, None)
-        if taken is None:
-            return None
-        example, self.position = taken
-        return example
+        for example, position in self._examples:
+            self.position = position
+            if example is not None:
+                return example
+        return None
 
     def _cut(self, length: int) -> list[Example]:
         parts: list[Example] = []
