@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from tools_repo.install import Installer, InstallFailed
 from tools_repo.sandbox import MIB, Command, Limits, Mount, Sandbox, SandboxUnavailable
 from tools_repo.servers import Server
-from tools_repo.transport import Pipes
+from tools_repo.transport import GARBAGE_LINES, Pipes
 
 if TYPE_CHECKING:
     from mcp import ClientSession
@@ -101,8 +101,9 @@ class Harvester:
             SandboxUnavailable: programs cannot be isolated on this machine.
         """
         if server.url:
-            async with _failures(None), _streams(server.url) as streams:
-                return await self._ask(streams, server.license, server.version)
+            stage = _Stage()
+            async with _failures(None, stage), _streams(server.url) as streams:
+                return await self._ask(streams, server.license, server.version, stage)
         license, version, command = server.license, server.version, None
         if server.command:
             command = self._command(server, server.command, tuple(Mount(m, m) for m in server.mounts))
@@ -114,16 +115,16 @@ class Harvester:
             license, version = license or installed.license, installed.version
             command = self._command(server, installed.argv, installed.mounts)
         async with await self.sandbox.start(command) as running:
-            pipes = Pipes(running)
-            async with _failures(pipes), pipes.open() as streams:
-                return await self._ask(streams, license, version)
+            pipes, stage = Pipes(running), _Stage()
+            async with _failures(pipes, stage), pipes.open() as streams:
+                return await self._ask(streams, license, version, stage)
 
     def _command(self, server: Server, argv: tuple[str, ...], mounts: tuple[Mount, ...]) -> Command:
         # Most servers keep quiet about telemetry and updates when told that nobody is there.
         env = {"CI": "true", "NO_COLOR": "1", "DO_NOT_TRACK": "1", "PYTHONUNBUFFERED": "1", **server.env}
         return Command((*argv, *server.args), env, mounts, network=self.network, limits=self.limits)
 
-    async def _ask(self, streams: Any, license: str, version: str) -> Harvested:
+    async def _ask(self, streams: Any, license: str, version: str, stage: _Stage) -> Harvested:
         from mcp import ClientSession
 
         loop = asyncio.get_running_loop()
@@ -133,14 +134,15 @@ class Harvester:
                 async with asyncio.timeout(self.start_seconds):
                     told = await session.initialize()
             except TimeoutError:
-                raise _Silent("start", f"no answer to initialize within {self.start_seconds:g} s") from None
+                raise _Silent(f"no answer to initialize within {self.start_seconds:g} s") from None
+            stage.step = "list"
             if told.capabilities.tools is None:
                 raise HarvestFailed("list", "no_tools", "the server says that it offers no tools")
             try:
                 async with asyncio.timeout(self.list_seconds):
                     tools = await _all_tools(session)
             except TimeoutError:
-                raise _Silent("list", f"tools/list took more than {self.list_seconds:g} s") from None
+                raise _Silent(f"tools/list took more than {self.list_seconds:g} s") from None
         if not tools:
             raise HarvestFailed("list", "no_tools", "the server lists no tools")
         info = told.server_info
@@ -148,12 +150,14 @@ class Harvester:
         return Harvested(tuple(tools), version or info.version, license, info.name, str(told.protocol_version), seconds)
 
 
+class _Stage:
+    """How far a server has come."""
+
+    step = "start"
+
+
 class _Silent(Exception):
     """Nothing came within the time given."""
-
-    def __init__(self, step: str, message: str) -> None:
-        super().__init__(message)
-        self.step = step
 
 
 async def _all_tools(session: ClientSession) -> list[dict[str, Any]]:
@@ -191,7 +195,7 @@ async def _streams(url: str) -> AsyncIterator[Any]:
 
 
 @contextlib.asynccontextmanager
-async def _failures(pipes: Pipes | None) -> AsyncIterator[None]:
+async def _failures(pipes: Pipes | None, stage: _Stage) -> AsyncIterator[None]:
     """Turn whatever goes wrong with a server into `HarvestFailed`, with the reason that lies deepest."""
     try:
         yield
@@ -203,7 +207,7 @@ async def _failures(pipes: Pipes | None) -> AsyncIterator[None]:
         error = _innermost(raised)
         if isinstance(error, HarvestFailed):
             raise HarvestFailed(error.step, error.error, str(error), pipes.last_words() if pipes else "") from None
-        raise await _explained(error, pipes) from None
+        raise await _explained(error, pipes, stage.step) from None
 
 
 def _innermost(error: BaseException) -> BaseException:
@@ -214,9 +218,8 @@ def _innermost(error: BaseException) -> BaseException:
     return error
 
 
-async def _explained(error: BaseException, pipes: Pipes | None) -> HarvestFailed:
+async def _explained(error: BaseException, pipes: Pipes | None, step: str) -> HarvestFailed:
     """What became of a server, as far as it can be told."""
-    step = error.step if isinstance(error, _Silent) else "start"
     message = " ".join(str(error).split())[:500] or type(error).__name__
     if pipes is None:
         kind = "timeout" if isinstance(error, (_Silent, TimeoutError)) else "unreachable"
@@ -227,8 +230,8 @@ async def _explained(error: BaseException, pipes: Pipes | None) -> HarvestFailed
     words = pipes.last_words()
     if running.exceeded:
         return HarvestFailed(step, f"over_{running.exceeded}", f"ended: over the limit of {running.exceeded}", words)
-    if pipes.garbage > 1000 and "message" not in words:
-        message = f"{pipes.garbage} lines of stdout are no JSON-RPC; {message}"
+    if pipes.garbage > GARBAGE_LINES:
+        return HarvestFailed(step, "garbage", f"more than {GARBAGE_LINES} lines of stdout are no JSON-RPC", words)
     code = running.process.returncode
     if code is not None and not isinstance(error, _Silent):
         message = f"the server ended with code {code}"
