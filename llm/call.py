@@ -36,15 +36,19 @@ class Call:
 
     @cached_property
     def body(self) -> bytes:
-        """The JSON request body, deterministic."""
+        """The JSON request body, deterministic.
+
+        Keys are sorted, but for those of a schema and of tools: models write fields in the order in which they are declared,
+        and reasoning must come before the answer that rests on it.
+        """
         body: dict[str, Any] = {"model": self.model, "messages": list(self.messages), **self.params}
         if self.schema is not None:
             body["response_format"] = {
                 "type": "json_schema",
-                "json_schema": {"name": "answer", "strict": True, "schema": self.schema},
+                "json_schema": {"name": "answer", "strict": True, "schema": _as_given(self.schema)},
             }
         if self.tools:
-            body["tools"] = list(self.tools)
+            body["tools"] = _as_given(self.tools)
         return orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
 
     @cached_property
@@ -55,6 +59,10 @@ class Call:
         for start in range(0, len(self.body), _PIECE):
             sha.update(self.body[start : start + _PIECE])
         return sha.hexdigest()
+
+
+def _as_given(value: Any) -> orjson.Fragment:
+    return orjson.Fragment(orjson.dumps(value))
 
 
 @dataclass(frozen=True)

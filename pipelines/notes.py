@@ -190,11 +190,12 @@ class WriteNote:
                     self.messages(task, part, progress.text, note, verdicts),
                     NOTE_SCHEMA,
                     to="writer",
+                    tries=2,
                     attempt=attempt,
                     temperature=self.temperature,
                     top_p=self.top_p,
                     seed=self.seed + attempt,
-                    max_tokens=count_tokens(part.text) * 4 + 1500,
+                    max_tokens=count_tokens(part.text) * 3 + 1000,
                 )
             except StructuredAnswerInvalid as error:
                 if refusal is None:
