@@ -147,11 +147,11 @@ def _numbers(source: str, rewrite: str, before: Facts, after: Facts, context: st
     return found or (_scores_changed(source, rewrite, before, after) if _SCORE.search(rewrite) else [])
 
 
-_SCORE = re.compile(r"\d[-–]\d")
+_SCORE = re.compile(r"\d[-–:]\d")
 
 
 def _scores_changed(source: str, rewrite: str, before: Facts, after: Facts) -> list[Difference]:
-    """Scores and ranges ("70–69") of the rewrite whose two numbers the source has, but nowhere side by side."""
+    """Scores, ranges and times ("70–69", "1:09") of the rewrite whose two numbers the source has, but nowhere side by side."""
     pairs = list(_neighbours(rewrite, after.numbers, 1))
     if not pairs:
         return []
@@ -164,9 +164,9 @@ def _scores_changed(source: str, rewrite: str, before: Facts, after: Facts) -> l
 
 
 def _neighbours(text: str, facts: tuple[Fact, ...], gap: int) -> Iterator[tuple[Fact, Fact]]:
-    """Consecutive numbers at most `gap` characters apart; for a gap of one, those with a dash between."""
+    """Consecutive numbers at most `gap` characters apart; for a gap of one, those with a dash or colon between."""
     for first, second in pairwise(facts):
-        if 0 < second.start - first.end <= gap and (gap > 1 or text[first.end] in "-–"):
+        if 0 < second.start - first.end <= gap and (gap > 1 or text[first.end] in "-–:"):
             yield first, second
 
 
@@ -323,6 +323,8 @@ def _names_added(rewrite: str, before: Facts, after: Facts, context: str, langua
                 new = new[1:]
         if new and english and _short_form(rewrite, fact):
             continue
+        if english and 3 * len(new) <= len(fact.keys) and all(ordinary(key) for key in new):
+            continue  # a fuller form of a known name: "the 23rd Infantry Regiment of the US Army"
         shouted = rewrite[fact.start : fact.end].isupper()
         if new and english and not shouted and all(ordinary(key) for key in new) and _on_heading(rewrite, fact):
             continue

@@ -86,7 +86,7 @@ _MONTH = (
     r"(?:(?:January|February|April|June|July|September|October|November|December|August|March|May)\b"
     r"|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec)\b\.?)"
 )
-_DAY = r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?(?![\d:]|[.,]\d)"
+_DAY = r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?(?!\d|[.,:]\d)"
 _MONTH_DAYS = re.compile(rf"{_MONTH} (?:the )?({_DAY}(?:(?:–|-|, and |, | and | to ){_DAY}(?! ?[a-z%]))*)")
 _DAY_FIRST = re.compile(
     rf"(?:st|nd|rd|th)?(?: ?(?:–|-|and|to|or|,|&) ?\d{{1,2}}(?:st|nd|rd|th)?){{0,4}}(?: of)? ({_MONTH})"
@@ -155,7 +155,7 @@ def _extract(text: str, english: bool, named: bool) -> Facts:
             found, short, numerals, month, strong = _run(run) if end - start < 200 else _read_run(run)
             if month >= 0:
                 read_until = _month(text, run, start + month, month, numbers, offers)
-            if named and found:
+            if named and found and not (run.lower() in UNITS and start > 1 and text[start - 2].isdigit()):
                 strong = strong or (start > 1 and text[start - 1] == " " and text[start - 2].islower())
                 names.append(Fact("name", start, end, found, "", strong or not starts_sentence(text, start)))
                 name_words.update(found)

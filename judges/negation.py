@@ -40,6 +40,7 @@ _NEGATIVE = frozenset(
 )
 _LIMITED = frozenset(["only", "just", "merely", "simply", "until", "unless", "even", "always", "necessarily", "all"])
 """After these a "not" limits and does not deny."""
+_AUXILIARY = frozenset(["be", "been", "being", "have", "had", "has", "yet", "ever", "so", "very", "a", "an", "the"])
 _SHARED = 3
 """Content words, the negated one included, that two statements about the same have in common."""
 _OFTEN = 8
@@ -77,14 +78,16 @@ def _affirmed(text: str, other: str) -> Iterator[Change]:
 
 
 def _negated(text: str, at: int) -> str:
-    """The first content word within four words after a negation, in its own clause."""
+    """The content word right after a negation, or after auxiliaries and adverbs that follow it."""
     window = text[at : at + 60]
     for count, token in enumerate(_TOKEN.finditer(window)):
         word = token[0].lower()
         if count == 4 or word in _LIMITED or any(mark in window[: token.start()] for mark in ".,;:!?\n"):
             return ""
-        if word not in FUNCTION_WORDS and len(word) > 2 and not word.endswith("ly"):
-            return word if at + token.end() < len(text) or len(window) < 60 else ""
+        if word in _AUXILIARY or word.endswith("ly"):
+            continue
+        whole = at + token.end() < len(text) or len(window) < 60
+        return word if whole and len(word) > 2 and word not in FUNCTION_WORDS else ""
     return ""
 
 

@@ -16,7 +16,7 @@ def test_the_data_are_as_described():
     every = pairs()
     assert len(every) >= 80
     assert {pair.half for pair in every} == {"dev", "test"}
-    assert not {p.title for p in pairs("dev")} & {p.title for p in pairs("test")}
+    assert not {p.source for p in pairs("dev")} & {p.source for p in pairs("test")}
     assert len({pair.id for pair in every}) == len(every)
     for pair in every:
         assert 40 <= len(pair.rewrite.split()) <= 200
