@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from bench.fidelity import faults
 from bench.fidelity.__main__ import cases, main, tabulate, targets_missed
 from bench.fidelity.data import pairs
 from bench.fidelity.table import HONEST, Cell, Table
+from tests.servers.scripted import ScriptedServer
 
 
 def test_the_data_are_as_described():
@@ -62,6 +64,27 @@ def test_coverage_alone_on_the_development_half(tmp_path):
     for fault in ("number changed", "date shifted", "name swapped"):
         cell = table.cell("dev", fault, "(b) coverage")
         assert cell.refused >= 0.9 * cell.total, fault
+
+
+def test_the_judge_fills_its_columns(tmp_path):
+    """A real client and a scripted judge that knows the sentences which `claim added` plants, and nothing else."""
+
+    def answer(body: dict) -> str:
+        prompt = body["messages"][-1]["content"]
+        planted = [claim for claim in faults.CLAIMS if claim in prompt]
+        reported = [
+            {"claim": "Not in the source.", "source_quote": "", "rewrite_quote": claim, "severity": "major"}
+            for claim in planted
+        ]
+        return json.dumps({"unsupported": reported, "missing": []})
+
+    work = [case for case in cases(["dev"], variants=1)[:80] if case.fault in (HONEST, "claim added")]
+    with ScriptedServer(answer) as server:
+        table = tabulate(work, similarity=False, judge=server.spec, cache=tmp_path / "answers.sqlite")
+    assert table.columns == ["(b) coverage", "judge", "(a)+(b)+judge"]
+    assert table.cell("dev", "claim added", "judge").refused == table.cell("dev", "claim added", "judge").total >= 5
+    assert table.cell("dev", HONEST, "judge").refused == 0 < table.cell("dev", HONEST, "judge").total
+    assert table.cell("dev", "claim added", "(b) coverage").refused < len(work) / 2
 
 
 def test_a_bad_flag_is_one_line(capsys):
