@@ -109,10 +109,10 @@ class WriteNote:
         progress.add(verdicts, WHOLE, 0)
         refusal = _refused(verdicts, "source", WHOLE, problem.text, "")
         if refusal is None:
-            work = (
-                self._problem(task, progress, ask) if problem.is_pair else self._document(task, chunks, progress, ask)
-            )
-            refusal = await work
+            if problem.is_pair:
+                refusal = await self._problem(task, progress, ask)
+            else:
+                refusal = await self._document(task, chunks, progress, ask)
         if refusal is not None:
             return self._rejected(task, progress, refusal, len(chunks))
         return Accepted(LearningNote(**self._columns(task, progress, len(chunks))))

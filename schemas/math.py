@@ -100,7 +100,6 @@ NOTE_SCHEMA: dict[str, Any] = {
                 "required": ["reason", "work"],
                 "additionalProperties": False,
             },
-            "minItems": 1,
             "maxItems": 30,
         },
         "result": _TEXT,

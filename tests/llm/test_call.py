@@ -1,0 +1,24 @@
+"""The content address of a call, and what is on the wire for it."""
+
+import json
+
+from llm.call import Call
+
+MESSAGES = ({"role": "user", "content": "Why?"},)
+FIRST = {"type": "object", "properties": {"working": {"type": "string"}, "answer": {"type": "string"}}}
+TURNED = {"type": "object", "properties": dict(reversed(FIRST["properties"].items()))}
+
+
+def test_fields_of_a_schema_go_out_in_their_order_since_models_write_them_in_it():
+    body = json.loads(Call("m", MESSAGES, schema=FIRST).body)
+    assert list(body["response_format"]["json_schema"]["schema"]["properties"]) == ["working", "answer"]
+    assert Call("m", MESSAGES, schema=FIRST).address != Call("m", MESSAGES, schema=TURNED).address
+
+
+def test_the_order_of_parameters_does_not_change_the_address():
+    one = Call("m", MESSAGES, {"temperature": 0.5, "seed": 1, "extra": {"a": 1, "b": 2}})
+    other = Call(
+        "m", ({"content": "Why?", "role": "user"},), {"extra": {"b": 2, "a": 1}, "seed": 1, "temperature": 0.5}
+    )
+    assert one.address == other.address
+    assert len({one.address, Call("m", MESSAGES).address, Call("m", MESSAGES, attempt=1).address}) == 3
