@@ -6,9 +6,12 @@ servers | install & ask | validate | data, rejected, failed
 from __future__ import annotations
 
 import asyncio
+import os
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
@@ -37,13 +40,15 @@ class Offer:
 class InstallAndAsk(beam.PTransform):
     """Sources to offers, several at once; a source without tools is a row of `failed`, with the server's own words."""
 
-    def __init__(self, harvester: Harvester, concurrency: int) -> None:
+    def __init__(self, harvester: Harvester, concurrency: int, state: str = "") -> None:
         super().__init__()
         self.harvester = harvester
         self.concurrency = concurrency
+        self.state = state
+        """A folder in which workers tell how far they are; empty for none."""
 
     def expand(self, sources: beam.PCollection) -> beam.pvalue.DoOutputsTuple:
-        asked = sources | beam.ParDo(_Ask(self.harvester, self.concurrency)).with_outputs(FAILED, main=DATA)
+        asked = sources | beam.ParDo(_Ask(self.harvester, self.concurrency, self.state)).with_outputs(FAILED, main=DATA)
         asked[DATA].element_type = Offer
         asked[FAILED].element_type = FailedRow
         return asked
@@ -52,12 +57,15 @@ class InstallAndAsk(beam.PTransform):
 class _Ask(beam.DoFn):
     """A rolling window of servers, each on a thread of its own, which lives as long as the server's sandbox must."""
 
-    def __init__(self, harvester: Harvester, concurrency: int) -> None:
+    def __init__(self, harvester: Harvester, concurrency: int, state: str) -> None:
         self.harvester = harvester
         self.concurrency = concurrency
+        self.state = state
 
     def setup(self) -> None:
         self._pool = ThreadPoolExecutor(self.concurrency, thread_name_prefix="harvest")
+        self._told = {"data": 0, "failed": 0}
+        self._tools = 0
 
     def teardown(self) -> None:
         self._pool.shutdown(cancel_futures=True)
@@ -81,10 +89,21 @@ class _Ask(beam.DoFn):
         for future in done:
             timestamp, window = self._running.pop(future)
             outcome = future.result()
-            kind = "servers failed" if isinstance(outcome, FailedRow) else "servers"
-            Metrics.counter(NAMESPACE, kind).inc()
+            failed = isinstance(outcome, FailedRow)
+            Metrics.counter(NAMESPACE, "servers failed" if failed else "servers").inc()
+            self._told[FAILED if failed else DATA] += 1
+            self._tools += 0 if failed else len(outcome.listed.tools)
             value = WindowedValue(outcome, timestamp, (window,))
-            yield beam.pvalue.TaggedOutput(FAILED, value) if isinstance(outcome, FailedRow) else value
+            yield beam.pvalue.TaggedOutput(FAILED, value) if failed else value
+        self._tell()
+
+    def _tell(self) -> None:
+        """Leave the figures where `pipelines.runs.progress` gathers them."""
+        if self.state:
+            told = {"time": time.time(), "in_flight": len(self._running), "rows": self._told}
+            path = Path(self.state, f"{os.getpid()}.json")
+            path.with_suffix(".part").write_bytes(orjson.dumps({**told, "roles": {"servers": {"tools": self._tools}}}))
+            path.with_suffix(".part").rename(path)
 
 
 def ask(source: Source, harvester: Harvester) -> Offer | FailedRow:
@@ -168,14 +187,20 @@ class _Validate(beam.DoFn):
 
 
 def build(
-    root: beam.Pipeline, sources: Sequence[Source], harvester: Harvester, folder: str, *, concurrency: int = 4
+    root: beam.Pipeline,
+    sources: Sequence[Source],
+    harvester: Harvester,
+    folder: str,
+    *,
+    concurrency: int = 4,
+    state: str = "",
 ) -> None:
     """The whole job on a pipeline: one shard of each kind under `folder`/{data,rejected,failed}."""
     offers = (
         root
         | "Servers" >> beam.Create(list(sources))
         | "Spread servers" >> beam.Reshuffle()
-        | "Install and ask" >> InstallAndAsk(harvester, concurrency)
+        | "Install and ask" >> InstallAndAsk(harvester, concurrency, state)
     )
     checked = offers[DATA] | "Validate" >> Validate()
     failed = (offers[FAILED], checked[FAILED]) | "All failed" >> beam.Flatten()

@@ -8,6 +8,7 @@ import importlib.metadata
 import os
 import platform
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from pipelines.runs import options
 from pipelines.runs.errors import RunFailed, UsageError
 from pipelines.runs.folder import KINDS, MANIFEST, WORK, OutputFolder, count_column
 from pipelines.runs.masking import masked_command
+from pipelines.runs.progress import Figures, Progress
 from pipelines.runs.report import write_report
 from pipelines.runs.survey import survey_run
 from pipelines.tool_specs import Offer, ask, build
@@ -212,20 +214,31 @@ def _execute(sources: Sequence[Source], harvester: Harvester, folder: str, concu
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
     pipeline = beam.Pipeline(runner=FnApiRunner(), options=PipelineOptions([]))
-    build(pipeline, sources, harvester, folder, concurrency=concurrency)
-    try:
-        result = pipeline.run()
-        result.wait_until_finish()
-    except SandboxUnavailable:
-        raise
-    except Exception as error:
-        line = next((li for li in reversed(str(error).splitlines()) if li.strip()), type(error).__name__)
-        raise RunFailed(f"the pipeline broke: {line.strip()[:500]}") from error
+    with tempfile.TemporaryDirectory(prefix="tokenmill-") as state, _Harvesting(Path(state), len(sources)):
+        build(pipeline, sources, harvester, folder, concurrency=concurrency, state=state)
+        try:
+            result = pipeline.run()
+            result.wait_until_finish()
+        except SandboxUnavailable:
+            raise
+        except Exception as error:
+            line = next((li for li in reversed(str(error).splitlines()) if li.strip()), type(error).__name__)
+            raise RunFailed(f"the pipeline broke: {line.strip()[:500]}") from error
     return {
         metric.key.metric.name: metric.committed or metric.attempted or 0
         for metric in result.metrics().query()["counters"]
         if metric.key.metric.namespace == NAMESPACE
     }
+
+
+class _Harvesting(Progress):
+    """The live line of a harvest."""
+
+    def line(self, figures: Figures) -> str:
+        return (
+            f"{figures.done:,}/{self.total:,} servers · {figures.calls.get('tools', 0):,} tools · "
+            f"failed {figures.rows.get('failed', 0):,}"
+        )
 
 
 def _counts(counters: dict[str, int], paths: dict[str, list[str]], sources: int) -> dict[str, int]:
