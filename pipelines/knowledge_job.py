@@ -90,7 +90,8 @@ def job(args: argparse.Namespace) -> Job:
     notes = []
     if args.rephrasings > USUAL:
         notes.append(
-            f"--rephrasings {args.rephrasings}: the Kimi K2 report rephrases a corpus at most {USUAL} times; more is for experiments"
+            f"--rephrasings {args.rephrasings}: the Kimi K2 report rephrases a corpus at most {USUAL} times; "
+            "more is for experiments"
         )
     used = [step.template, *sorted({name for pair in pairs() for name in pair})]
     if judge is not None:

@@ -149,13 +149,13 @@ def estimate(step: WriteNote, task: NoteTask) -> tuple[dict[str, Plan], dict[str
     """Calls and tokens that one task takes, when nothing is refused and when every text uses all its tries."""
     none = {"writer": Plan()} if step.judge is None else {"writer": Plan(), "judge": Plan()}
     problem = task.problem
-    chunks = step.chunks(problem)
-    if not all(verdict.passed for verdict in step.source_checks(problem, chunks)):
+    chunks = step.chunks(task)
+    if not all(verdict.passed for verdict in step.source_checks(task, chunks)):
         return none, dict(none)
     translated, written, judged = Plan(), Plan(), Plan()
     before = ""
     for index, piece in enumerate(chunks):
-        if problem.is_pair:
+        if task.is_pair:
             part = Part(problem.question, problem.answer)
         else:
             part = Part(piece.body, "", index, f"{index + 1} / {len(chunks)}", before)

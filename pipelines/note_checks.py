@@ -12,7 +12,7 @@ from judges.math.mathml import from_mathml
 from judges.math.notation import hide
 from judges.note_form import NoteForm
 from pipelines.chunking import Chunk
-from schemas.math import Note, Problem
+from schemas.math import Note, NoteTask, Problem
 from schemas.verdicts import Finding, Verdict
 
 
@@ -24,14 +24,15 @@ class SourceChecks:
     """Languages to take, ISO 639-1; empty for all. What is undetermined, little but formulas, counts as English."""
     consistent: SourceConsistent = field(default_factory=SourceConsistent)
 
-    def __call__(self, problem: Problem, chunks: Sequence[Chunk]) -> list[Verdict]:
+    def __call__(self, task: NoteTask, chunks: Sequence[Chunk]) -> list[Verdict]:
         """Reasons `language_not_selected` and `source_wrong`."""
+        problem = task.problem
         language = "en" if problem.language == UNDETERMINED else problem.language
         if self.languages and language not in self.languages:
             detail = f"The source is in {problem.language}; selected are {', '.join(self.languages)}."
             finding = Finding("other_language", detail, problem.text[:200])
             return [Verdict("selection", False, 0.0, "language_not_selected", (finding,))]
-        if problem.is_pair:
+        if task.is_pair:
             return [self.consistent(problem.answer, "", language)]
         return [self._document(chunks, language)]
 
@@ -58,7 +59,7 @@ class NoteChecks:
     derivation: SourceConsistent = field(default_factory=SourceConsistent)
 
     def __call__(
-        self, problem: Problem, source: str, answer: str, note: Note, text: str, *, system: str = ""
+        self, task: NoteTask, source: str, answer: str, note: Note, text: str, *, system: str = ""
     ) -> list[Verdict]:
         """Judge `note`, rendered as `text`, made of the English `source`: a question with its `answer`, or a passage.
 
@@ -71,8 +72,8 @@ class NoteChecks:
         verdicts.append(self.numbers(source, text, note.unused))
         equalities = self.equalities(text)
         verdicts.append(equalities)
-        if problem.is_pair:
-            verdicts += self._answer(problem, note)
+        if task.is_pair:
+            verdicts += self._answer(task.problem, note)
             if note.answer and equalities.passed:
                 verdicts.append(self._derivation(note))
         return verdicts

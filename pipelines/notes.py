@@ -104,12 +104,12 @@ class WriteNote:
     async def __call__(self, task: NoteTask, ask: Ask) -> Accepted | Rejected:
         """Raises: llm.errors.RowError, when a model cannot be brought to answer."""
         problem, progress = task.problem, _Written()
-        chunks = self.chunks(problem)
-        verdicts = await asyncio.to_thread(self.source_checks, problem, chunks)
+        chunks = self.chunks(task)
+        verdicts = await asyncio.to_thread(self.source_checks, task, chunks)
         progress.add(verdicts, WHOLE, 0)
         refusal = _refused(verdicts, "source", WHOLE, problem.text, "")
         if refusal is None:
-            if problem.is_pair:
+            if task.is_pair:
                 refusal = await self._problem(task, progress, ask)
             else:
                 refusal = await self._document(task, chunks, progress, ask)
@@ -135,9 +135,10 @@ class WriteNote:
             problem.text[:500],
         )
 
-    def chunks(self, problem: Problem) -> list[Chunk]:
+    def chunks(self, task: NoteTask) -> list[Chunk]:
         """The passages of a document; a problem with its answer is one."""
-        if problem.is_pair:
+        problem = task.problem
+        if task.is_pair:
             return [Chunk(problem.text, count_tokens(problem.text))]
         return chunk(problem.text, self.chunk_tokens, problem.language)
 
@@ -233,9 +234,7 @@ class WriteNote:
         """Verdicts on one note, cheapest checks first; a refusal spares the judge."""
         system = _system(NOTE if part.answer else PASSAGE)
         # In a thread: a question to the algebra process may take half a second.
-        verdicts = await asyncio.to_thread(
-            self.checks, task.problem, part.source, part.answer, note, text, system=system
-        )
+        verdicts = await asyncio.to_thread(self.checks, task, part.source, part.answer, note, text, system=system)
         if self.judge is not None and all(v.passed for v in verdicts):
             left_out = "\n".join(("The note says that it left out:", *note.unused)) if note.unused else ""
             context = "\n\n".join(filter(None, (part.before, tail(progress.text, self.tail_tokens), left_out)))
@@ -247,7 +246,7 @@ class WriteNote:
     def _rendered(self, task: NoteTask, note: Note, progress: _Written) -> str:
         """A note in its place: the first stands under the document's title, the others after it. Empty for no note."""
         title = task.problem.title
-        if task.problem.is_pair:
+        if task.is_pair:
             return render(note, task.style, title=title)
         if not note.steps:
             return ""
@@ -281,12 +280,12 @@ class WriteNote:
 
     def prompt_names(self, task: NoteTask) -> list[str]:
         """Names of the prompts that a task may use."""
-        names = [NOTE if task.problem.is_pair else PASSAGE, task.style]
+        names = [NOTE if task.is_pair else PASSAGE, task.style]
         if foreign(task.problem):
             names += self.translate.prompt_names
         if self.judge is not None:
             names.append(self.judge.prompt)
-        if self.dispute is not None and task.problem.is_pair:
+        if self.dispute is not None and task.is_pair:
             names.append(DISPUTE)
         return names
 
@@ -296,9 +295,9 @@ class WriteNote:
             "id": task.id,
             "text": progress.text,
             "note": to_json(*notes),
-            "kind": "problem" if problem.is_pair else "document",
+            "kind": "problem" if task.is_pair else "document",
             "title": problem.title or (notes[0].title if notes else ""),
-            "answer": notes[0].answer if problem.is_pair and notes else "",
+            "answer": notes[0].answer if task.is_pair and notes else "",
             "language": "en",
             "source_language": problem.language,
             "license": problem.license,

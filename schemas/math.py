@@ -23,10 +23,6 @@ class Problem:
     source_file: str = column("input file, relative to the inputs' common folder")
     source_row: int = column("0-based row (Parquet), line (JSONL) or 0 (text files) in that file")
 
-    @property
-    def is_pair(self) -> bool:
-        return bool(self.question)
-
 
 @dataclass(frozen=True)
 class NoteTask:
@@ -39,6 +35,12 @@ class NoteTask:
     @property
     def id(self) -> str:
         return f"{self.problem.id}/{self.note}"
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether the source is a problem with its answer. Asked here and not of `problem`: in another process Beam makes
+        nested rows of a type of its own, which has the fields only."""
+        return bool(self.problem.question)
 
 
 @dataclass(frozen=True)

@@ -341,7 +341,7 @@ def test_the_parser_reads_pairs_texts_and_other_names():
         "Was ist $2+2$?\n\n4",
     )
     text = parse({"text": "Let $G$ be a group. Then the order of every element divides that of it.", "q": None}, "f", 4)
-    assert not text.is_pair and text.language == "en"
+    assert not text.question and text.language == "en"
     assert (
         parse({"q": "1/3?", "gold": 0.5}, "f", 5).answer == "0.5"
         and parse({"q": "1?", "gold": 3.0}, "f", 6).answer == "3"
