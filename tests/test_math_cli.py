@@ -95,7 +95,7 @@ def test_workers_and_order_do_not_change_a_byte(corpus, tmp_path, run):
             cache = ("--cache", tmp_path / f"{name}.sqlite")
             assert run(*math(corpus, tmp_path / name, server, "--no-judge", *flags, *cache))[0] == 0
     assert shards(tmp_path / "one") == shards(tmp_path / "processes")
-    assert manifest(tmp_path / "one")["reasons"].keys() == {"source_wrong", "wrong_answer"}
+    assert manifest(tmp_path / "one")["reasons"].keys() == {"source_wrong", "result_differs"}
 
 
 def test_languages_leave_others_out_unpaid_and_with_their_reason(corpus, tmp_path, run):
