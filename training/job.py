@@ -35,7 +35,7 @@ def run(job: Job, encoder: Callable[[Tokenizer], Encode], packing: Packing, cont
     encode = encoder(tokenizer)
     mixture = Mixture(job.sources, encode, seed=job.seed, window=job.window)
     plan = _plan(job, mixture, packing, context)
-    identity = _identity(job, config, plan, packing, context)
+    identity = _identity(job, config, plan, packing, mixture)
     check_identity(job.output, identity, context)
     if (job.output / "config.json").exists():
         raise TrainingError(f"{job.output}: this run is complete; give another --output to train again")
@@ -51,6 +51,8 @@ def run(job: Job, encoder: Callable[[Tokenizer], Encode], packing: Packing, cont
     publish(job, model, tokenizer, context)
     if context.leads:
         write_report(job.output)
+        # Rows that were left out, by source and reason.
+        (job.output / "dropped.json").write_text(json.dumps(loader.packer.position.dropped) + "\n")
         print(json.dumps(last))
 
 
@@ -120,12 +122,11 @@ def _plan(job: Job, mixture: Mixture, packing: Packing, context: Context) -> Pla
     return job.wsd.plan(tokens, job.lr, sequence_length=job.sequence_length, batch_tokens=job.batch_tokens)
 
 
-def _identity(job: Job, config: ModelConfig, plan: Plan, packing: str, context: Context) -> dict[str, Any]:
+def _identity(job: Job, config: ModelConfig, plan: Plan, packing: str, mixture: Mixture) -> dict[str, Any]:
     """What the loss curve depends on."""
     loop = dataclasses.asdict(job.loop)
     for harmless in ("save_every", "keep", "validate_every"):
         del loop[harmless]
-    mixture = Mixture(job.sources, lambda rows: [], seed=job.seed)
     return {
         "data": mixture.fingerprint(),
         "model": dataclasses.asdict(config),

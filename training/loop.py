@@ -19,7 +19,7 @@ from training.checkpoint import latest_checkpoint, resume, save_checkpoint, step
 from training.distributed import Context, synchronize_gradients
 from training.loader import Batch, Loader, ahead
 from training.metrics import MetricsLog
-from training.model import Model
+from training.model import Model, Output
 from training.model.recompute import Recompute
 from training.optim import MuonClip
 
@@ -149,22 +149,18 @@ def _step(
     normalizer = max(1, batch.target_count) / (len(passes) * context.world)
     sums = torch.zeros(3, device=context.device)
     optimizer.zero_grad()
-    for index, (tokens, targets, ids) in enumerate(passes):
+    for index, part in enumerate(passes):
+        tokens, targets, ids = (tensor.to(context.device, non_blocking=True) for tensor in part)
         synchronize_gradients(model, context, index == len(passes) - 1)
         with _autocast(settings, context):
-            output = model(
-                *_to(context.device, tokens), document_ids=_to(context.device, ids)[0],
-                targets=_to(context.device, targets)[0], normalizer=normalizer,
-            )  # fmt: skip
+            output = model(tokens, document_ids=ids, targets=targets, normalizer=normalizer)
         (output.loss / len(passes)).backward()
-        sums += _summed(output, normalizer, len(passes) * context.world)
+        sums += _losses(output) / (len(passes) * context.world)
     norm = torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip_norm)
-    norm = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
-    cross_entropy, balance, z_loss = (
-        context.total(sums) / torch.tensor([max(1, batch.target_count), 1, 1]).to(sums)
-    ).tolist()
-    if not (math.isfinite(cross_entropy) and math.isfinite(norm.item())):
-        raise TrainingError(f"step {step}: loss {cross_entropy}, gradient norm {norm.item()}; try a lower --lr")
+    gradient_norm = (norm.full_tensor() if hasattr(norm, "full_tensor") else norm).item()
+    cross_entropy, balance, z_loss = context.total(sums).tolist()
+    if not (math.isfinite(cross_entropy) and math.isfinite(gradient_norm)):
+        raise TrainingError(f"step {step}: loss {cross_entropy}, gradient norm {gradient_norm}; try a lower --lr")
     optimizer.step()
     counts = model.update_selection_bias().double() if model.config.is_moe else None
     clip = optimizer.last_clip
@@ -176,24 +172,20 @@ def _step(
         "cross_entropy": cross_entropy,
         "balance_loss": balance,
         "z_loss": z_loss,
-        "gradient_norm": norm.item(),
+        "gradient_norm": gradient_norm,
         "max_logit": clip.max_logits.max().item(),
         "clipped_heads": int(clip.clipped.sum()),
         # Busiest expert's load over the mean, less 1, averaged over layers (MaxVio, arXiv 2408.15664).
-        "load_violation": 0.0 if counts is None else (counts.amax(1) / counts.mean(1) - 1).mean().item(),
+        "load_violation": 0.0 if counts is None else (counts.amax(1) / counts.mean(1).clamp(min=1) - 1).mean().item(),
         "targets": batch.target_count,
         "epochs": batch.epochs,
     }
 
 
-def _to(device: torch.device, *tensors: Tensor) -> list[Tensor]:
-    return [tensor.to(device, non_blocking=True) for tensor in tensors]
-
-
-def _summed(output: Any, normalizer: float, passes: int) -> Tensor:
-    zero = torch.zeros_like(output.cross_entropy)
-    balance, z_loss = (zero if loss is None else loss / passes for loss in (output.balance_loss, output.z_loss))
-    return torch.stack([output.cross_entropy * normalizer, balance, z_loss]).float()
+def _losses(output: Output) -> Tensor:
+    """Cross entropy, balance and router loss of one pass, (3,); the latter are 0 without experts."""
+    parts = (output.cross_entropy, output.balance_loss, output.z_loss)
+    return torch.stack([torch.zeros_like(output.cross_entropy) if part is None else part for part in parts]).float()
 
 
 def _autocast(settings: LoopSettings, context: Context) -> Any:

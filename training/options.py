@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from training.checkpoint import read_config
+from training.checkpoint import CheckpointError, read_config
 from training.data import Source, parse_source
 from training.loop import LoopSettings
 from training.model import PRESETS, ModelConfig, Yarn, preset
@@ -66,7 +66,7 @@ def add_flags(parser: argparse.ArgumentParser, defaults: dict[str, Any]) -> None
     parser.add_argument("--lr", type=float, help="peak learning rate")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--window", type=int, default=16, metavar="GROUPS", help="row groups shuffled together")
-    parser.add_argument("--declarations", choices=("typescript", "json", "mixed"), default="json", help="of tools")
+    parser.add_argument("--declarations", choices=("typescript", "json", "mixed"), default="mixed", help="of tools")
     parser.add_argument("--yarn", type=float, metavar="FACTOR", help="extend the context of --init by YaRN")
     parser.add_argument("--validation", type=Path, metavar="DIR", help="held-out shards")
     parser.add_argument(
@@ -95,7 +95,7 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> tuple[
             parser.set_defaults(**settings)
             flags = parser.parse_args(argv)
         return _job(flags), flags
-    except (InputError, ValueError, TypeError, OSError) as error:
+    except (CheckpointError, InputError, ValueError, TypeError, OSError) as error:
         parser.error(str(error))
 
 

@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--system", help="system message before --message")
     parser.add_argument("--tools", type=Path, metavar="FILE.json", help="a list of tools in the OpenAI format")
     parser.add_argument("--tool-choice", choices=("auto", "required", "none"), default="auto")
-    parser.add_argument("--declarations", choices=("typescript", "json"), default="json")
+    parser.add_argument("--declarations", choices=("typescript", "json"), default="typescript")
     parser.add_argument("--max-tokens", type=int, default=256)
     parser.add_argument("--temperature", type=float, default=0.0, help="0 takes the likeliest token")
     parser.add_argument("--top-p", type=float, default=1.0)

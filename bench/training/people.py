@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.columns import to_table
-from schemas.draws import digest, pick, shuffled
+from schemas.draws import pick, shuffled
 from schemas.knowledge import Rephrasing
 from training.questions import PROMPT
 
@@ -31,7 +31,7 @@ VALUES: dict[str, list[str]] = _LANGUAGE["values"]
 """What a fact may be: twenty cities, trades, employers and instruments."""
 QUESTIONS: dict[str, str] = _LANGUAGE["questions"]
 TEMPLATES: dict[str, list[str]] = _LANGUAGE["templates"]
-"""Wordings of each fact: the first is the raw text's, the ten others are the rephrasings'."""
+"""Wordings of each fact: the first, of median length, is the raw text's; the ten others are the rephrasings'."""
 
 
 def name_of(number: int) -> str:
@@ -55,12 +55,15 @@ def raw_text(number: int) -> str:
 
 def rephrasing_text(number: int, rephrasing: int) -> str:
     """All facts of the raw text in other words and another order; no two rephrasings share a fact's wording."""
+    return _told(number, rephrasing, {kind: wordings[1:] for kind, wordings in TEMPLATES.items()})
+
+
+def _told(number: int, telling: int, templates: dict[str, list[str]]) -> str:
     facts = facts_of(number)
-    order = shuffled(list(VALUES), "order", number, rephrasing)
     sentences = []
-    for kind in order:
-        wordings = shuffled(TEMPLATES[kind][1:], "wording", number, kind)
-        sentences.append(wordings[rephrasing % len(wordings)].format(name=name_of(number), value=facts[kind]))
+    for kind in shuffled(list(VALUES), "order", number, telling):
+        wordings = shuffled(templates[kind], "wording", number, kind)
+        sentences.append(wordings[telling % len(wordings)].format(name=name_of(number), value=facts[kind]))
     return " ".join(sentences)
 
 
@@ -98,11 +101,13 @@ def rephrasing_row(number: int, rephrasing: int) -> Rephrasing:
 
 
 def background_rows(first: int, people: int) -> Iterator[dict[str, str]]:
-    """Other people, told twice each, and questions about them with their answers: how answering is learnt."""
+    """Other people, told twice each, and questions about them with their answers: how answering is learnt.
+
+    All wordings are equally common here, the raw text's too, so that none is easier to draw answers from.
+    """
     for number in range(first, first + people):
-        wording = digest("background", number) % 10
-        yield {"id": f"{number}/raw", "text": raw_text(number)}
-        yield {"id": f"{number}/told", "text": rephrasing_text(number, wording)}
+        for telling in range(2):
+            yield {"id": f"{number}/told/{telling}", "text": _told(number, telling, TEMPLATES)}
         for index, row in enumerate(questions_of(number)):
             yield {"id": f"{number}/{index}", "text": f"{PROMPT.format(question=row['question'])} {row['answer']}"}
 
