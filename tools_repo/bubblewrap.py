@@ -159,7 +159,8 @@ def _check(bwrap: str) -> None:
         if shutil.which(program) is None:
             raise SandboxUnavailable(f"{program} is not installed: apt install util-linux; {_HINT}")
     mode = _ROOT if os.geteuid() == 0 else ("--unshare-user", "--disable-userns")
-    trial = [path, *_NAMESPACES, "--unshare-net", *mode, "--ro-bind", "/", "/", "--proc", "/proc", "true"]
+    view = ("--ro-bind", "/", "/", "--proc", "/proc", "--perms", "1777", "--size", "4096", "--tmpfs", "/tmp")
+    trial = [path, *_NAMESPACES, "--unshare-net", *mode, *view, "true"]
     try:
         done = subprocess.run(trial, capture_output=True, timeout=20, env={}, check=False)
         problem = done.stderr.decode("utf-8", "replace") if done.returncode else ""
@@ -167,7 +168,9 @@ def _check(bwrap: str) -> None:
         problem = str(error)
     if problem:
         line = " ".join(problem.split())[:300]
-        raise SandboxUnavailable(f"bubblewrap cannot make namespaces here ({line}); allow user namespaces; {_HINT}")
+        raise SandboxUnavailable(
+            f"bubblewrap does not work here ({line}); it must be 0.8 or newer and allowed to make namespaces; {_HINT}"
+        )
 
 
 def interpreter() -> tuple[str, tuple[Mount, ...]]:

@@ -25,8 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from tools_repo.bubblewrap import interpreter
-from tools_repo.sandbox import MIB, Command, Limits, Mount, Sandbox, disk_usage, run
+from tools_repo.sandbox import MIB, Command, Limits, Mount, Sandbox, run
 from tools_repo.servers import Server
+from tools_repo.usage import disk_usage
 
 _INSIDE = "/srv/tools"
 _DONE = ".installed.json"

@@ -21,8 +21,9 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
+
+from tools_repo.usage import children, disk_usage, memory
 
 HOME = "/home/user"
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -197,7 +198,9 @@ class Running:
 
     def kill(self) -> None:
         """Kill the sandbox's first process, with which the kernel ends all others before it can be waited for."""
-        inner = _children(self.process.pid)
+        if self.process.returncode is not None:
+            return  # its id may be somebody else's by now
+        inner = children(self.process.pid)
         for pid in inner or [self.process.pid]:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -231,7 +234,7 @@ class Running:
         while self.process.returncode is None:
             if self.seconds > limits.wall_seconds:
                 self._exceed("time")
-            elif _memory(self.process.pid) > limits.memory:
+            elif memory(self.process.pid) > limits.memory:
                 self._exceed("memory")
             elif writable and time.monotonic() > next_disk:
                 used = await asyncio.to_thread(lambda: sum(map(disk_usage, writable)))
@@ -263,37 +266,6 @@ async def run(sandbox: Sandbox, command: Command, stdin: bytes = b"") -> Finishe
         await asyncio.gather(feeding, return_exceptions=True)
         stdout = b"".join(blocks)[: command.limits.output]
         return Finished(code, stdout, running.stderr, running.exceeded, running.seconds)
-
-
-def _children(pid: int) -> list[int]:
-    try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except (OSError, ValueError):
-        return []
-
-
-def _memory(pid: int) -> int:
-    """Bytes of memory that a process and all below it hold privately or as shared memory."""
-    total, todo = 0, [pid]
-    while todo:
-        current = todo.pop()
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            for line in Path(f"/proc/{current}/status").read_text().splitlines():
-                if line.startswith(("RssAnon:", "RssShmem:")):
-                    total += int(line.split()[1]) * 1024
-            for task in Path(f"/proc/{current}/task").iterdir():
-                todo += [int(child) for child in (task / "children").read_text().split()]
-    return total
-
-
-def disk_usage(folder: str) -> int:
-    """Bytes of all files under a folder; links are not followed."""
-    total = 0
-    for parent, _, files in os.walk(folder):
-        for name in files:
-            with contextlib.suppress(OSError):
-                total += os.lstat(os.path.join(parent, name)).st_blocks * 512  # noqa: PTH118
-    return total
 
 
 @contextlib.contextmanager

@@ -32,8 +32,8 @@ def line(mode, **fields):
     return {"name": mode, "command": [sys.executable, "-I", str(SCRIPT), mode], "mounts": list(MOUNTS), **fields}
 
 
-def harvest(server, tmp_path, *, start=15.0, listing=15.0, **limits):
-    limits = Limits(**{"memory": 512 * MIB, "wall_seconds": 30, "output": 4 * MIB, **limits})
+def harvest(server, tmp_path, *, start=90.0, listing=90.0, **limits):
+    limits = Limits(**{"memory": 512 * MIB, "wall_seconds": 120, "output": 4 * MIB, **limits})
     harvester = Harvester(Bubblewrap(), tmp_path / "store", start, listing, limits)
     server = server if isinstance(server, Server) else parse_server(server)
     return asyncio.run(harvester.harvest(server))
@@ -73,7 +73,7 @@ def test_a_server_is_reached_by_streamable_http(tmp_path):
         port = probe.getsockname()[1]
     server = subprocess.Popen([sys.executable, str(SCRIPT), "http", str(port)])
     try:
-        end = time.monotonic() + 20
+        end = time.monotonic() + 90
         while time.monotonic() < end:
             try:
                 socket.create_connection(("127.0.0.1", port), 1).close()
@@ -195,7 +195,7 @@ def command(tmp_path, capsys):
     def run(rows, *more, out="out"):
         path = tmp_path / "servers.jsonl"
         path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
-        argv = ["tools", "harvest", "--servers", str(path), "--store", str(tmp_path / "store"), "--timeout", "15"]
+        argv = ["tools", "harvest", "--servers", str(path), "--store", str(tmp_path / "store"), "--timeout", "90"]
         code = beam_runner.main([*argv, "--output", str(tmp_path / out), *map(str, more)])
         return code, capsys.readouterr()
 

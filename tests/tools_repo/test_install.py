@@ -41,7 +41,7 @@ def install(server, store, **more):
 
 
 def harvest(server, store):
-    return asyncio.run(Harvester(Bubblewrap(), store, 20, 20).harvest(server))
+    return asyncio.run(Harvester(Bubblewrap(), store, 90, 90).harvest(server))
 
 
 def test_a_python_server_is_installed_once_and_cannot_write_to_its_place(registries, tmp_path):

@@ -1,0 +1,39 @@
+"""What processes and folders take, read from the system."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+
+def children(pid: int) -> list[int]:
+    """Ids of a process's children that its first thread started; empty when it is gone."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except (OSError, ValueError):
+        return []
+
+
+def memory(pid: int) -> int:
+    """Bytes of memory that a process and all below it hold privately or as shared memory."""
+    total, todo = 0, [pid]
+    while todo:
+        current = todo.pop()
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            for line in Path(f"/proc/{current}/status").read_text().splitlines():
+                if line.startswith(("RssAnon:", "RssShmem:")):
+                    total += int(line.split()[1]) * 1024
+            for task in Path(f"/proc/{current}/task").iterdir():
+                todo += [int(child) for child in (task / "children").read_text().split()]
+    return total
+
+
+def disk_usage(folder: str) -> int:
+    """Bytes of all files under a folder; links are not followed."""
+    total = 0
+    for parent, _, files in os.walk(folder):
+        for name in files:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(parent, name)).st_blocks * 512  # noqa: PTH118
+    return total
