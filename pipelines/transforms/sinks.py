@@ -5,14 +5,15 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import apache_beam as beam
+import orjson
 import pyarrow as pa
+import pyarrow.json as pj
 import pyarrow.parquet as pq
 from apache_beam.io.filesystems import FileSystems
 
-from schemas.columns import arrow_schema, to_table
+from schemas.columns import arrow_schema
 from schemas.draws import digest
 
 ROW_GROUP = 1000
@@ -58,15 +59,16 @@ class WriteShards(beam.PTransform):
         self.shards = shards
 
     def expand(self, rows: beam.PCollection) -> beam.PCollection:
-        row_type, shards = self.row_type, self.shards
+        shards = self.shards
         return (
             rows
+            # Rows travel to their shard as JSON, which Arrow reads in one go without making Python objects of them again.
             | "Draw shard"
-            >> beam.Map(lambda row: (digest("shard", row.id) % shards if shards > 1 else 0, row)).with_output_types(
-                tuple[int, row_type]  # type: ignore[valid-type]
-            )
+            >> beam.Map(
+                lambda row: (digest("shard", row.id) % shards if shards > 1 else 0, orjson.dumps(row))
+            ).with_output_types(tuple[int, bytes])
             | "Gather shard" >> beam.GroupByKey()
-            | "Write shard" >> beam.ParDo(_WriteShard(self.folder, row_type)).with_output_types(str)
+            | "Write shard" >> beam.ParDo(_WriteShard(self.folder, self.row_type)).with_output_types(str)
         )
 
 
@@ -75,7 +77,7 @@ class _WriteShard(beam.DoFn):
         self.folder = folder
         self.row_type = row_type
 
-    def process(self, shard: tuple[int, Iterable[Any]]) -> Iterator[str]:
+    def process(self, shard: tuple[int, Iterable[bytes]]) -> Iterator[str]:
         number, rows = shard
         table = sorted_table(rows, self.row_type)
         path = FileSystems.join(self.folder, f"shard-{number:05d}.parquet")
@@ -83,16 +85,14 @@ class _WriteShard(beam.DoFn):
         yield path
 
 
-def sorted_table(rows: Iterable[Any], row_type: type) -> pa.Table:
-    """Rows of one type as one table in the order of `ORDER`. Rows are turned into Arrow as they come, so that no more
-    than a thousand of them are Python objects at a time."""
-    tables, batch = [], []
-    for row in rows:
-        batch.append(row)
-        if len(batch) == ROW_GROUP:
-            tables.append(to_table(batch, row_type))
-            batch = []
-    tables.append(to_table(batch, row_type))
-    table = pa.concat_tables(tables)
+def sorted_table(rows: Iterable[bytes], row_type: type) -> pa.Table:
+    """Rows of one type, each as a JSON object, as one table in the order of `ORDER`."""
+    lines = list(rows)
     schema = arrow_schema(row_type)
-    return table.sort_by([(name, "ascending") for name in ORDER if name in schema.names]).combine_chunks()
+    block = max(1 << 20, 2 * max(map(len, lines)) + 2)
+    table = pj.read_json(
+        io.BytesIO(b"\n".join(lines)),
+        pj.ReadOptions(block_size=block, use_threads=False),
+        pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
+    )
+    return table.cast(schema).sort_by([(name, "ascending") for name in ORDER if name in schema.names]).combine_chunks()

@@ -1,18 +1,28 @@
 """Shards: the same bytes in any order, whole or not there, as the Hub likes them."""
 
+import dataclasses
 import random
 import shutil
 import subprocess
 
 import apache_beam as beam
+import orjson
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pipelines.runs.errors import RunFailed
 from pipelines.runs.folder import OutputFolder, check_sum
 from pipelines.transforms.sinks import WriteShards, sorted_table, write_parquet
+from schemas.columns import column, to_table
 from schemas.documents import Document
+from schemas.verdicts import Finding, Judgement
 from tests.pipelines.direct import collect
+
+
+def as_json(documents):
+    return [orjson.dumps(d) for d in documents]
 
 
 def rows(count):
@@ -48,13 +58,54 @@ def test_bytes_do_not_depend_on_order_or_workers(tmp_path, shards):
 
 def test_rows_of_a_shard_are_in_input_order():
     documents = rows(2500)
-    table = sorted_table(random.Random(2).sample(documents, 2500), Document)
+    table = sorted_table(as_json(random.Random(2).sample(documents, 2500)), Document)
     order = list(zip(table["source_file"].to_pylist(), table["source_row"].to_pylist(), strict=True))
     assert order == sorted(order) and table.num_rows == 2500
 
 
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    id: str = column("identifier")
+    source_row: int = column("row")
+    note: str | None = column("perhaps a note")
+    prompts: list[str] = column("names")
+    verdicts: list[Judgement] = column("verdicts")
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+FINDING = st.builds(Finding, TEXT, TEXT, TEXT, TEXT)
+JUDGEMENT = st.builds(
+    Judgement,
+    TEXT,
+    st.integers(-1, 9),
+    st.integers(0, 9),
+    st.booleans(),
+    st.floats(0, 1),
+    TEXT,
+    st.lists(FINDING, max_size=2),
+)
+
+
+ROW = st.builds(
+    Trial, TEXT, st.integers(0, 2**40), st.none() | TEXT, st.lists(TEXT, max_size=2), st.lists(JUDGEMENT, max_size=3)
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(ROW, min_size=1, max_size=5))
+def test_nothing_is_lost_on_the_way_through_json(rows):
+    direct = to_table(rows, Trial).sort_by([("source_row", "ascending"), ("id", "ascending")])
+    assert sorted_table(as_json(rows), Trial).to_pylist() == direct.to_pylist()
+
+
+def test_a_row_longer_than_a_block_is_written():
+    (row,) = rows(1)
+    long = dataclasses.replace(row, text="x" * 5_000_000)
+    assert sorted_table(as_json([row, long]), Document).num_rows == 2
+
+
 def test_files_are_as_the_hub_likes_them(tmp_path):
-    write_parquet(sorted_table(rows(2500), Document), str(tmp_path / "a.parquet"))
+    write_parquet(sorted_table(as_json(rows(2500)), Document), str(tmp_path / "a.parquet"))
     metadata = pq.ParquetFile(tmp_path / "a.parquet").metadata
     assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [1000, 1000, 500]
     column = metadata.row_group(0).column(0)
@@ -67,7 +118,8 @@ def test_publishing_numbers_the_shards_and_describes_them(tmp_path):
     out.begin()
     for number in (0, 4, 9):
         write_parquet(
-            sorted_table(rows(10 + number), Document), f"{out.path}/.unfinished/data/shard-{number:05d}.parquet"
+            sorted_table(as_json(rows(10 + number)), Document),
+            f"{out.path}/.unfinished/data/shard-{number:05d}.parquet",
         )
     files = out.publish()
     assert [f["file"] for f in files] == [f"data/train-{i:05d}-of-00003.parquet" for i in range(3)]
@@ -95,7 +147,7 @@ def test_a_full_disk_leaves_nothing_that_looks_finished(tmp_path):
         noise = random.Random(3)
         big = [Document(str(i), "", noise.randbytes(400).hex(), "en", "", "f", i) for i in range(2000)]
         with pytest.raises(Exception, match="No space left"):
-            write_parquet(sorted_table(big, Document), str(disk / "a.parquet"))
+            write_parquet(sorted_table(as_json(big), Document), str(disk / "a.parquet"))
         assert not (disk / "a.parquet").exists()
     finally:
         subprocess.run(["umount", disk], check=True)
