@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import re
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,9 +87,8 @@ class Harvester:
     """Until a server must have answered `initialize`."""
     list_seconds: float = 60.0
     """For all pages of `tools/list`."""
-    limits: Limits = field(
-        default_factory=lambda: Limits(memory=2048 * MIB, processes=256, wall_seconds=180, output=32 * MIB)
-    )
+    limits: Limits = field(default_factory=lambda: Limits(memory=2048 * MIB, processes=256, output=32 * MIB))
+    """Of a running server; its time follows from the two above."""
     network: bool = False
     """Whether servers may use the network while they run; installing always does."""
 
@@ -122,7 +121,9 @@ class Harvester:
     def _command(self, server: Server, argv: tuple[str, ...], mounts: tuple[Mount, ...]) -> Command:
         # Most servers keep quiet about telemetry and updates when told that nobody is there.
         env = {"CI": "true", "NO_COLOR": "1", "DO_NOT_TRACK": "1", "PYTHONUNBUFFERED": "1", **server.env}
-        return Command((*argv, *server.args), env, mounts, network=self.network, limits=self.limits)
+        # The sandbox's own clock is the second line of defence.
+        limits = replace(self.limits, wall_seconds=self.start_seconds + self.list_seconds + 30)
+        return Command((*argv, *server.args), env, mounts, network=self.network, limits=limits)
 
     async def _ask(self, streams: Any, license: str, version: str, stage: _Stage) -> Harvested:
         from mcp import ClientSession

@@ -33,7 +33,7 @@ def line(mode, **fields):
 
 
 def harvest(server, tmp_path, *, start=90.0, listing=90.0, **limits):
-    limits = Limits(**{"memory": 512 * MIB, "wall_seconds": 120, "output": 4 * MIB, **limits})
+    limits = Limits(**{"memory": 512 * MIB, "output": 4 * MIB, **limits})
     harvester = Harvester(Bubblewrap(), tmp_path / "store", start, listing, limits)
     server = server if isinstance(server, Server) else parse_server(server)
     return asyncio.run(harvester.harvest(server))
