@@ -49,6 +49,8 @@ def run(job: Job, encoder: Callable[[Tokenizer], Encode], packing: Packing, cont
     validate = None if job.validation is None else _validation(job, encode, packing, plan, context)
     last = train(model, loader, job.loop, job.output, context, validate=validate, progress=_progress(plan))
     publish(job, model, tokenizer, context)
+    if context.leads and last["tokens"] < plan.tokens and job.tokens is not None:
+        print(f"the data ended after {last['tokens']:,} of --tokens {plan.tokens:,}", file=sys.stderr)
     if context.leads:
         write_report(job.output)
         # Rows that were left out, by source and reason.

@@ -54,11 +54,11 @@ def test_a_run_learns_and_leaves_a_checkpoint_that_transformers_loads(tmp_path, 
 
     held_out = texts(tmp_path / "held-out", 3)
     out = tmp_path / "out"
-    flags = ["--data", f"mill:{data}@2", "--config", "tiny", "--output", str(out), *SHAPE, "--validate-every", "20"]
+    flags = ["--data", f"mill:{data}@4", "--config", "tiny", "--output", str(out), *SHAPE, "--validate-every", "20"]
     assert main([*flags, "--validation", str(held_out)]) == 0
     lines = read_metrics(out)
-    assert lines[-1]["cross_entropy"] < 0.6 * lines[0]["cross_entropy"]
-    assert lines[-1]["epochs"] == {"mill": 2.0}
+    assert lines[-1]["cross_entropy"] < 0.7 * lines[0]["cross_entropy"]
+    assert lines[-1]["epochs"] == {"mill": 4.0}
     held = [line["validation"] for line in lines if "validation" in line]
     assert len(held) == len(lines) // 20 and held[-1] < held[0]
     assert (out / "report.png").stat().st_size > 10_000
@@ -99,7 +99,7 @@ def test_two_processes_train_as_one(tmp_path, data):
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
     flags = ["--data", data, "--config", "tiny", "--sequence-length", "64", "--batch-tokens", "512", "--lr", "0.005"]
-    flags += ["--tokens", "6144", "--save-every", "8", "--recompute", "selective", "--device", "cpu"]
+    flags += ["--tokens", "4096", "--save-every", "8", "--recompute", "selective", "--device", "cpu"]
     alone = subprocess.Popen(
         command(*flags, "--micro-rows", 4, "--output", tmp_path / "one"), cwd=ROOT, env=environment()
     )
@@ -115,7 +115,7 @@ def test_two_processes_train_as_one(tmp_path, data):
     ]
     assert [process.wait(timeout=240) for process in [alone, *ranks]] == [0, 0, 0]
     one, two = curve(tmp_path / "one"), curve(tmp_path / "two")
-    assert len(one) == len(two) == 12
+    assert len(one) == len(two) == 8
     for left, right in zip(one, two, strict=True):
         assert left["tokens"] == right["tokens"] and left["targets"] == right["targets"]
         assert right["cross_entropy"] == pytest.approx(left["cross_entropy"], rel=2e-3)
