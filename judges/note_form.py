@@ -13,7 +13,7 @@ from judges.injection import Injection
 from judges.language import Language
 from judges.math.answers import read_answer
 from judges.math.expressions import Undecidable, evaluate
-from judges.math.notation import hide
+from judges.math.notation import hide, prose
 from judges.math.numbers import note_values
 from judges.truncation import Truncation
 from judges.words import release
@@ -42,7 +42,7 @@ class NoteForm:
         verdicts = [
             self.injection(source, text, prompt_text),
             self.commentary(source, text),
-            self.language(source, text, "en"),
+            self.language("", prose(text), "en"),
             self.fields(note),
         ]
         circles = self.truncation(source, text)

@@ -150,7 +150,10 @@ def estimate(step: WriteNote, task: NoteTask) -> tuple[dict[str, Plan], dict[str
     none = {"writer": Plan()} if step.judge is None else {"writer": Plan(), "judge": Plan()}
     problem = task.problem
     chunks = step.chunks(task)
-    if not all(verdict.passed for verdict in step.source_checks(task, chunks)):
+    try:
+        if not all(verdict.passed for verdict in step.source_checks(task, chunks)):
+            return none, dict(none)
+    except ValueError:  # too long for the checks: the row will fail before a call
         return none, dict(none)
     translated, written, judged = Plan(), Plan(), Plan()
     before = ""

@@ -9,11 +9,14 @@ from judges.language import UNDETERMINED
 from judges.math import Equalities, FinalAnswer, NumbersUsed, SourceConsistent
 from judges.math.answers import final_answer, read_answer
 from judges.math.mathml import from_mathml
-from judges.math.notation import hide
+from judges.math.notation import hide, prose
 from judges.note_form import NoteForm
 from pipelines.chunking import Chunk
 from schemas.math import Note, NoteTask, Problem
 from schemas.verdicts import Finding, Verdict
+
+_READ = 40_000
+"""Characters of a long document's notes whose language is looked at; each passage was looked at before."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,7 @@ class NoteChecks:
             finding = Finding("no_mathematics", "No passage holds mathematics.", source[:200])
             return [Verdict("content", False, 0.0, "no_mathematics", (finding,))]
         circles = self.form.truncation(source, text)
-        checked = [self.form.injection(source, text), self.form.language(source, text, "en")]
+        checked = [self.form.injection(source, text), self.form.language("", prose(text[:_READ]), "en")]
         return checked + ([circles] if circles.passed or circles.reason == "repeats_itself" else [])
 
     def _answer(self, problem: Problem, note: Note) -> list[Verdict]:

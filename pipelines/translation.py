@@ -12,6 +12,8 @@ from judges.faithfulness import Faithfulness
 from judges.injection import Injection
 from judges.language import Language
 from judges.math import FormulasKept
+from judges.math.mathml import from_mathml
+from judges.math.notation import prose
 from judges.truncation import Truncation
 from llm.call import Ask
 from pipelines.chunking import count_tokens
@@ -46,7 +48,7 @@ class TranslationChecks:
         ]
 
     def _english(self, translation: str) -> Verdict:
-        verdict = self.language(translation, translation, "en")
+        verdict = self.language("", prose(from_mathml(translation)), "en")
         if verdict.passed:
             return verdict
         quote = verdict.findings[0].rewrite

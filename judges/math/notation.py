@@ -41,6 +41,7 @@ _BLANK = re.compile(
 )
 _ENVIRONMENT = re.compile(r"\\begin\{(?:align|equation|gather|split|cases|eqnarray)")
 _DELIMITERS = re.compile(r"\\\[|\\\]|\\\(|\\\)|\$\$|(?<!\\)\$")
+_NO_PROSE = re.compile(r"\\[A-Za-z]+|`[^`\n]*`|https?://\S+|\b\w*\d\w*\b|\b[A-Za-z]\b", re.ASCII)
 _PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{2,} +[A-Za-z]{2,}")
 _RELATIONS = {
     "=": "=", "==": "=", "≡": "=", "≈": "≈", "≃": "≈", "≅": "≈", "~=": "≈", "≤": "<=", "≥": ">=", "<=": "<=",
@@ -131,6 +132,19 @@ def hide(text: str) -> tuple[str, list[int]]:
         if at == len(edges) or edges[at] >= last:
             edges[at:at] = [match.start(), last]
     return "".join(chars) if chars else copy, edges
+
+
+def prose(text: str) -> str:
+    """The words of `text` on one line: its LaTeX regions, code and layout left out.
+
+    Raises:
+        ValueError: longer than `numerals.MAX_TEXT`.
+    """
+    shown, edges = hide(bounded(text))
+    chars = list(shown)
+    for start, end in zip(edges[::2], edges[1::2], strict=False):
+        chars[start:end] = " " * (end - start)
+    return " ".join(_NO_PROSE.sub(" ", "".join(chars)).split())
 
 
 def tokenize(text: str, language: str = "en", math: bool = False) -> list[Token]:

@@ -10,7 +10,7 @@ from apache_beam.coders import registry
 
 from judges.language import UNDETERMINED, code, detect
 from judges.math.mathml import from_mathml
-from judges.math.notation import hide
+from judges.math.notation import prose
 from pipelines.transforms.parsing import clean, given_id, plain
 from pipelines.transforms.sources import RowUnreadable
 from schemas.math import Problem
@@ -18,7 +18,6 @@ from schemas.math import Problem
 registry.register_row(Problem)
 
 _SAMPLE = 4000
-_NO_PROSE = re.compile(r"\\[A-Za-z]+|`[^`\n]*`|https?://\S+|\b\w*\d\w*\b|\b[A-Za-z]\b", re.ASCII)
 _SCRIPTS = (
     ("ja", "\u3040-\u30ff"), ("zh", "\u3400-\u9fff"), ("ko", "\uac00-\ud7af"), ("th", "\u0e00-\u0e7f"),
     ("ru", "\u0430-\u044f"), ("hi", "\u0900-\u097f"), ("ar", "\u0621-\u064a"), ("he", "\u05d0-\u05ea"),
@@ -94,12 +93,8 @@ def _answer(value: Any, column: str, id: str) -> str:
 
 def language_of(text: str) -> str:
     """ISO 639-1 code of the prose in a mathematical text, formulas and code left out; `und` for too little prose."""
-    shown, edges = hide(from_mathml(text[:_SAMPLE]))
-    chars = list(shown)
-    for start, end in zip(edges[::2], edges[1::2], strict=False):
-        chars[start:end] = " " * (end - start)
-    prose = " ".join(_NO_PROSE.sub(" ", "".join(chars)).split())
-    found = detect(prose)
+    words = prose(from_mathml(text[:_SAMPLE]))
+    found = detect(words)
     if found == UNDETERMINED:
-        return next((name for name, letters in _BY_SCRIPT if letters.search(prose)), UNDETERMINED)
+        return next((name for name, letters in _BY_SCRIPT if letters.search(words)), UNDETERMINED)
     return found

@@ -10,6 +10,7 @@ import pytest
 import prompts
 from judges.gaps import Gaps
 from llm.structured import StructuredAnswerInvalid
+from pipelines.math_job import estimate
 from pipelines.math_notes import STYLES, MathNotes
 from pipelines.note_checks import SourceChecks
 from pipelines.note_text import restore_latex
@@ -377,3 +378,33 @@ def test_styles_are_drawn_by_hash_and_more_notes_keep_the_first_ones():
 def test_it_travels_to_workers():
     config = MathNotes(WriteNote("fake"), 2)
     assert pickle.loads(pickle.dumps(config)) == config
+
+
+def test_a_note_of_little_but_formulas_is_taken_for_english():
+    def spoil(note, body):
+        note["steps"] += [
+            {
+                "reason": f"Term {k}.",
+                "work": f"$\\frac{{\\partial^{k} \\omega}}{{\\partial x_{k}}} \\in \\mathcal{{L}}$",
+            }
+            for k in range(2, 30)
+        ]
+        return note
+
+    assert isinstance(roll(FakeAsk(Teacher(spoil=spoil)), problem(15), repairs=0, **CODE_ONLY), Accepted)
+
+
+def test_a_source_too_long_to_check_fails_before_a_call_and_is_estimated_at_nothing():
+    row = problem(16)
+    row["answer"] = "x" * 60_000 + " = 4"
+    ask = FakeAsk(Teacher())
+    with pytest.raises(ValueError, match="exceeds"):
+        roll(ask, row)
+    assert not ask.asked
+    expected, most = estimate(WriteNote("fake"), task(row))
+    assert (
+        expected["writer"].calls
+        == most["writer"].calls
+        == 0
+        < estimate(WriteNote("fake"), task(problem(16)))[0]["writer"].calls
+    )
