@@ -110,6 +110,11 @@ def job(args: argparse.Namespace) -> Job:
     used = [NOTE, PASSAGE, *step.translate.prompt_names, *prompts.names(STYLES)]
     if judge is not None:
         used += [judge.prompt, DISPUTE]
+    notes = ()
+    if parse_spec(args.llm).kind == "embedded":
+        notes = (
+            "the embedded model is too small to write notes that pass; take it to try the command, not to make data",
+        )
     return Job(
         name="math",
         title="Mathematics as learning notes, every calculation verified",
@@ -134,6 +139,7 @@ def job(args: argparse.Namespace) -> Job:
             },
         },
         max_row_bytes=args.max_document_bytes,
+        notes=notes,
     )
 
 
