@@ -12,44 +12,24 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import NamedTuple
 
+from judges.fact_text import AFTER, Fact, canonical, split_words, starts_sentence, unit_of
 from judges.fact_words import (
-    ABBREVIATIONS,
-    CASED_UNITS,
     DECADES,
     FUNCTION_WORDS,
     IMPLIED,
-    LONG_UNITS,
     MONTHS,
     NUMBER_WORDS,
-    ONES,
-    ORDINAL_SCALES,
-    ORDINALS,
     PARTICLES,
     ROMAN,
     SCALES,
     SHORT_SCALES,
-    TENS,
     UNIT_PREFIXES,
     UNITS,
 )
+from judges.spelled import note_spelled
 
 NAMELESS = frozenset(("de", "lb"))
 """Languages that capitalise every noun, so that a capital says nothing about names."""
-
-
-class Fact(NamedTuple):
-    """A number, date or name at `text[start:end]`; another text keeps it when it offers any of `keys`."""
-
-    kind: str
-    """`number`, `date` or `name`."""
-    start: int
-    end: int
-    keys: tuple[str, ...]
-    """For a name: its words, lower-cased, without particles and initials."""
-    unit: str = ""
-    """Canonical unit of a number (`km`, `%`, `$`), or empty."""
-    strong: bool = True
-    """False where the words may serve as mere grammar: a small number word, a capital that begins a sentence."""
 
 
 class Facts(NamedTuple):
@@ -107,15 +87,8 @@ _SPELLED_ACRONYMS = frozenset(["us", "it", "who", "un"])
 """Function words that are names in capitals."""
 _NUMBER_WORDS = NUMBER_WORDS - {"one", "first"}
 """Number words that are worth a search; "one" and "first" are never facts on their own."""
-_SMALL = frozenset(str(number) for number in range(11))
 _ONCE = frozenset(["one", "first"])
-_COMPOUNDING = frozenset([*SCALES, *ORDINAL_SCALES, *TENS])
 _IMPLYING = frozenset([*IMPLIED, *DECADES])
-_AFTER = re.compile(r"[ \u00a0-]?([%°€$£¥]?[^\W\d_]*)")
-_NUMBER_WORD = "|".join(sorted(NUMBER_WORDS, key=len, reverse=True))
-_SPELLED = re.compile(rf"(?:half an? )?(?:{_NUMBER_WORD})(?:(?: and |[ -])(?:{_NUMBER_WORD})\b)*", re.IGNORECASE)
-_SPLIT = ",.;:!?()\"'’“”‘–—-/[]*#&_\n\t"
-_OPENING = " \"'“‘«([*_#>"
 _CACHED = 20_000
 """Longest text, in characters, whose facts are remembered."""
 
@@ -129,14 +102,6 @@ def extract(text: str, language: str = "en") -> Facts:
     english = language[:2] in ("en", "", "un")
     named = language[:2] not in NAMELESS
     return _remembered(text, english, named) if len(text) <= _CACHED else _extract(text, english, named)
-
-
-def split_words(text: str) -> list[str]:
-    """Lower-cased words. (A chain of `replace` is three times as fast as a regular expression.)"""
-    text = text.lower()
-    for mark in _SPLIT:
-        text = text.replace(mark, " ")
-    return text.split()
 
 
 def _extract(text: str, english: bool, named: bool) -> Facts:
@@ -180,7 +145,7 @@ def _extract(text: str, english: bool, named: bool) -> Facts:
             year_end = end
     if english:
         if not _NUMBER_WORDS.isdisjoint(words):
-            _spelled(text, words & _NUMBER_WORDS, numbers, offers)
+            note_spelled(text, words & _NUMBER_WORDS, numbers, offers)
         if not _ONCE.isdisjoint(words):
             offers.add("1")
         for word in words & _IMPLYING:
@@ -214,45 +179,11 @@ def _list_marker(text: str, start: int, end: int) -> bool:
     return before.endswith("\n") or (not before and start < 8)
 
 
-def canonical(digits: str, english: bool = True) -> str:
-    """One spelling per value: "1,204" and "1204" give "1204", "8.0" gives "8"."""
-    if digits.isdecimal():
-        return (digits if digits.isascii() else _ascii(digits)).lstrip("0") or "0"
-    digits = digits if digits.isascii() else _ascii(digits)
-    thousands, point = (",", ".") if english else (".", ",")
-    whole, _, fraction = digits.partition(point)
-    groups = whole.split(thousands)
-    if not english and point not in digits and len(groups) == 2 and len(groups[1]) != 3:
-        groups, fraction = [groups[0]], groups[1]
-    elif any(len(group) != 3 for group in groups[1:]) or (not fraction.isdecimal() and fraction):
-        return digits
-    whole = "".join(groups).lstrip("0") or "0"
-    fraction = fraction.rstrip("0")
-    return f"{whole}.{fraction}" if fraction else whole
-
-
-def _ascii(digits: str) -> str:
-    return "".join(str(int(c)) if c.isdecimal() else c for c in digits)
-
-
 def _scaled(value: str, scale: int) -> str:
     try:
         return canonical(format(Decimal(value) * scale, "f"))
     except InvalidOperation:
         return value
-
-
-def _unit(word: str, text: str, at: int) -> str:
-    """Canonical unit spelled `word`, which begins at or after `at`; for "square km" the next word is read too."""
-    lower = word.lower()
-    if lower in UNIT_PREFIXES:
-        end = text.index(word, at) + len(word)
-        follows = _AFTER.match(text, end + (text[end : end + 1] == "."))
-        second = follows[1].lower() if follows else ""
-        return LONG_UNITS.get((lower, UNITS.get(second, second)), "")
-    if lower in CASED_UNITS and word not in ("V", "W") and not word.islower():
-        return ""
-    return UNITS.get(lower, "")
 
 
 @lru_cache(maxsize=1 << 13)
@@ -307,10 +238,10 @@ def _number(
         if scale:
             value = _scaled(value, scale)
             end = text.index(word, at) + len(word)
-            follows = _AFTER.match(text, end)
+            follows = AFTER.match(text, end)
             word, at = (follows[1] if follows else ""), end
         if word and not currency and not ordinal:
-            unit = _unit(word, text, at)
+            unit = unit_of(word, text, at)
     year = digits if value == digits and len(value) == 4 and "1000" <= value <= "2100" and unit in _ERAS else ""
     keys: tuple[str, ...] = (value,)
     if year and not attached and (iso := _ISO_REST.match(text, end)) and 1 <= int(iso[1]) <= 12:
@@ -395,107 +326,3 @@ def acronym(words: tuple[str, ...], run: str) -> str:
 
 
 _run = lru_cache(maxsize=1 << 14)(_read_run)
-
-
-def starts_sentence(text: str, start: int) -> bool:
-    """Whether any word at `start` would be capitalised: after a full stop, a quotation mark, a newline."""
-    at = start - 1
-    while at >= 0 and text[at] in _OPENING and start - at < 8:
-        if text[at] in "\"“‘«*#_'":
-            return True
-        at -= 1
-    if at < 0 or text[at] in "\n:;!?•–—-…":
-        return True
-    if text[at] in "”\"'’)" and at and text[at - 1] in ".!?":
-        return True
-    if text[at] != ".":
-        return False
-    before = text[max(0, at - 12) : at]
-    word = before[before.rfind(" ") + 1 :].lstrip("(\"'“")
-    return not (len(word) == 1 or "." in word or word.lower() in ABBREVIATIONS)
-
-
-def _spelled(text: str, present: frozenset[str], numbers: list[Fact], offers: set[str]) -> None:
-    """Note every number written in words; `present` are the number words that the text has."""
-    lower = text.lower()
-    if len(lower) != len(text):  # a capital such as "İ" grows; then spans in the two differ
-        lower = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
-    places = []
-    if "one" in lower and not present.isdisjoint(_COMPOUNDING):
-        present |= {"one"}
-    for word in present:
-        at = lower.find(word)
-        while at >= 0:
-            end = at + len(word)
-            if not (at and lower[at - 1].isalnum()) and not lower[end : end + 1].isalpha():
-                places.append(at)
-            at = lower.find(word, end)
-    until = 0
-    for at in sorted(places):
-        if at < until:
-            continue
-        begin = at
-        for half in ("half a ", "half an "):
-            if lower.startswith(half, max(0, at - len(half))) and at >= len(half):
-                begin = at - len(half)
-        scaled = lower[max(0, at - 2) : at - 1].isdigit()  # "3.5 million" is read with its digits
-        if not scaled and (match := _SPELLED.match(lower, begin)):
-            until = match.end()
-            _spelled_run(text, match, numbers, offers)
-
-
-def _spelled_run(text: str, match: re.Match, numbers: list[Fact], offers: set[str]) -> None:
-    start, end = match.span()
-    ordinal = match[0] in ORDINALS
-    if ordinal and text[end : end + 1] in (",", ":") and starts_sentence(text, start):
-        return  # "Second, ..." only orders the text
-    tokens = [t for t in match[0].replace("-", " ").split() if t not in ("and", "a", "an")]
-    if len(tokens) == 1 and tokens[0] in SCALES and text[start - 2 : start].lower() != "a ":
-        offers.add(str(SCALES[tokens[0]]))  # "multi-million": no number, only its size
-        return
-    after = _AFTER.match(text, end)
-    unit = _unit(after[1], text, end) if after and len(after[1]) > 1 else ""
-    for value, size in _values(tokens):
-        offers.add(value)
-        large = value not in _SMALL and tokens[0] not in SCALES
-        numbers.append(Fact("number", start, end, (value,), unit, value != "1" and (size > 1 or large)))
-
-
-def _values(tokens: list[str]) -> list[tuple[str, int]]:
-    """Numbers in a run of number words, each with how many words it took."""
-    found: list[tuple[str, int]] = []
-    total, current, size, last = 0, Decimal(0), 0, 0
-
-    def flush() -> None:
-        nonlocal total, current, size, last
-        if size:
-            found.append((canonical(format(total + current, "f")), size))
-        total, current, size, last = 0, Decimal(0), 0, 0
-
-    for token in tokens:
-        scale = SCALES.get(token) or ORDINAL_SCALES.get(token) or (12 if token == "dozen" else None)
-        if scale:
-            if current * scale > 10**18:
-                flush()
-            current = (current or Decimal(1)) * scale
-            size += 1
-            last = scale
-            if scale > 100:
-                total, current = total + current, Decimal(0)
-            if token in ORDINAL_SCALES:
-                flush()
-        elif token == "half":
-            flush()
-            current, size, last = Decimal("0.5"), 1, 1
-        else:
-            value = ONES.get(token, TENS.get(token, ORDINALS.get(token, 0)))
-            fits = not size or last >= 100 or (20 <= last < 100 and value < 10 and last % 10 == 0)
-            if not fits:
-                flush()
-            current += value
-            size += 1
-            last = value if value >= 20 else 1
-            if token in ORDINALS:
-                flush()
-    flush()
-    return found

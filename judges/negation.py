@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from judges.fact_words import FUNCTION_WORDS
-from judges.facts import split_words
+from judges.fact_text import split_words
 
 _CUE = re.compile(r"\b(?:not|never|cannot)\b|n['’]t\b", re.IGNORECASE)
 _NEGATIVE = frozenset(

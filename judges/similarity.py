@@ -71,7 +71,7 @@ class Similarity:
     """Cosine of the embeddings of source and rewrite; refuses below `minimum` with `drifts_from_source`."""
 
     embedder: Embedder = field(default_factory=Embedder)
-    minimum: float = 0.75
+    minimum: float = 0.65
 
     def __post_init__(self) -> None:
         if not 0 <= self.minimum <= 1:

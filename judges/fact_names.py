@@ -1,0 +1,148 @@
+"""Names lost and added: which words of one text's names the other text has, in any form a person would accept."""
+
+from __future__ import annotations
+
+import re
+
+from judges.differences import Difference
+from judges.fact_words import FUNCTION_WORDS, IMPLIED, LABELS, NUMBER_WORDS, ROMAN, name_stem, ordinary, stem
+from judges.facts import Fact, Facts, acronym, extract, split_words, starts_sentence
+
+
+def names_lost(source: str, before: Facts, after: Facts) -> tuple[list[Difference], int]:
+    """Names of the source that the rewrite lacks, and the number of distinct names."""
+    if before.name_words <= after.words:
+        return [], len({fact[3] for fact in before.names})
+    distinct = {fact.keys: fact for fact in before.names if fact.strong or len(fact.keys) > 1}
+    stems: frozenset[str] | None = None
+    lost: list[Fact] = []
+    for keys, fact in distinct.items():
+        if after.words.issuperset(keys):
+            continue
+        if keys[-1] in after.name_words or 2 * sum(key in after.name_words for key in keys) >= len(keys):
+            continue
+        if (not fact.strong and all(ordinary(key) for key in keys)) or _short_form(source, fact):
+            continue
+        if _abbreviated(_acronym(source, fact), fact, after):
+            continue
+        if stems is None:
+            stems = _stems(after)
+        if 2 * sum(_known(key, stems) or key in ROMAN for key in keys) >= len(keys):
+            continue
+        if name_stem(_acronym(source, fact)) in stems:
+            continue
+        lost.append(fact)
+    gone = {fact.keys for fact in lost}
+    singles = {keys[-1] for keys in gone if len(keys) > 1}
+    kept = [f for f in lost if len(f.keys) > 1 or f.keys[0] not in singles]
+    return [Difference("name_lost", fact, in_source=True) for fact in kept], len(distinct)
+
+
+def _stems(facts: Facts) -> frozenset[str]:
+    """Roots of all words, and of the names' words those of their people and adjectives too."""
+    return frozenset(
+        [*map(stem, facts.words), *map(name_stem, facts.name_words), *map(name_stem, facts.acronyms | facts.initials)]
+    )
+
+
+def _known(word: str, stems: frozenset[str]) -> bool:
+    return stem(word) in stems or name_stem(word) in stems
+
+
+def _abbreviated(short: str, fact: Fact, other: Facts) -> bool:
+    """Whether the other text has a name's acronym, or the name that the acronym `short` stands for."""
+    return short in (other.acronyms if len(fact.keys) > 1 else other.initials)
+
+
+def _acronym(text: str, fact: Fact) -> str:
+    return acronym(fact.keys, text[fact.start : min(fact.end, fact.start + 200)])
+
+
+def names_added(rewrite: str, before: Facts, after: Facts, context: str, language: str) -> list[Difference]:
+    """Names of the rewrite with a word that neither the source nor the context has in any form."""
+    unknown = after.name_words - before.words
+    if not unknown:
+        return []
+    labels = _speakers(rewrite)
+    around = extract(context, language) if context else None
+    stems = _stems(before)
+    english = language[:2] in ("en", "", "un")
+    lower_case = _lower_cased(rewrite, unknown)
+    found: dict[tuple[str, ...], Difference] = {}
+    for fact in after.names:
+        new = [key for key in fact.keys if key in unknown]
+        if around:
+            new = [key for key in new if key not in around.words]
+        new = [
+            key
+            for key in new
+            if not _known(key, stems)
+            and key not in labels
+            and key not in lower_case
+            and not (key in ROMAN and ROMAN[key] in before.offers)
+            and not (key in IMPLIED or key in NUMBER_WORDS or key in FUNCTION_WORDS or _label(key))
+        ]
+        if not new or tuple(new) in found:
+            continue
+        short = _acronym(rewrite, fact)
+        if _abbreviated(short, fact, before) or (around and _abbreviated(short, fact, around)):
+            continue
+        if new == [fact.keys[0]] or len(fact.keys) == len(new):  # the unknown words begin the name
+            first = fact.keys[0]
+            plain = not rewrite[fact.start : fact.start + len(first)].isupper()
+            if not fact.strong and first in new and (not english or (plain and ordinary(first))):
+                new = new[1:]
+        if new and english and _short_form(rewrite, fact):
+            continue
+        if english and 3 * len(new) <= len(fact.keys) and all(ordinary(key) for key in new):
+            continue  # a fuller form of a known name: "the 23rd Infantry Regiment of the US Army"
+        shouted = rewrite[fact.start : fact.end].isupper()
+        if new and english and not shouted and all(ordinary(key) for key in new) and _on_heading(rewrite, fact):
+            continue
+        if new:
+            found[tuple(new)] = Difference("name_added", fact)
+    return list(found.values())
+
+
+def _label(word: str) -> bool:
+    """Whether a word only labels a part of the text: "Question", "Q2"."""
+    return word in LABELS or (word[0] in "qa" and word[1:].isdecimal())
+
+
+_SPEAKER = re.compile(r"^[ \t>*_#-]*([^\W\d_][\w.’' -]{0,40}?)[*_]{0,2}:", re.MULTILINE)
+
+
+def _speakers(text: str) -> set[str]:
+    """Words that stand before a colon at the beginning of a line: a dialogue's speakers, a list's labels."""
+    return {word for match in _SPEAKER.finditer(text) for word in split_words(match[1])}
+
+
+def _lower_cased(text: str, words: frozenset[str]) -> set[str]:
+    """Those of `words` that the text also writes without a capital: such a word is no name."""
+    plain = frozenset(text.replace("-", " ").translate(_PUNCTUATION).split())
+    return {word for word in words if word in plain}
+
+
+_PUNCTUATION = str.maketrans({c: " " for c in ",.;:!?()\"'’“”*"})
+_DETERMINERS = frozenset(
+    ["the", "a", "an", "this", "that", "these", "those", "its", "their", "several", "some", "many"]
+)
+_DETERMINED = re.compile(r"\b(?:th(?:e|is|ese|ose)|an?|its|their)(?: \d+)? $")
+
+
+def _short_form(text: str, fact: Fact) -> bool:
+    """Whether a common word with a capital only refers back, as in "the Games"; "The Bill" is a title instead."""
+    if len(fact.keys) > 1 or not ordinary(fact.keys[0]):
+        return False
+    run = text[fact.start : fact.end]
+    if " " in run:
+        return split_words(run)[0] in _DETERMINERS and starts_sentence(text, fact.start)
+    return not run.isupper() and _DETERMINED.search(text, max(0, fact.start - 12), fact.start) is not None
+
+
+def _on_heading(text: str, fact: Fact) -> bool:
+    """Whether the name stands on a short line without a full stop, where common words may have capitals too."""
+    begin = text.rfind("\n", 0, fact.start) + 1
+    end = text.find("\n", fact.end)
+    line = text[begin : end if end >= 0 else len(text)].strip()
+    return len(line) <= 90 and line[-1:] not in (".", "!", "?", ",", ";") and (begin > 0 or end >= 0)

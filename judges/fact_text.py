@@ -1,0 +1,88 @@
+"""What reading facts needs to know of a text: words, sentence beginnings, units, one spelling per number."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from judges.fact_words import ABBREVIATIONS, CASED_UNITS, LONG_UNITS, UNIT_PREFIXES, UNITS
+
+
+class Fact(NamedTuple):
+    """A number, date or name at `text[start:end]`; another text keeps it when it offers any of `keys`."""
+
+    kind: str
+    """`number`, `date` or `name`."""
+    start: int
+    end: int
+    keys: tuple[str, ...]
+    """For a name: its words, lower-cased, without particles and initials."""
+    unit: str = ""
+    """Canonical unit of a number (`km`, `%`, `$`), or empty."""
+    strong: bool = True
+    """False where the words may serve as mere grammar: a small number word, a capital that begins a sentence."""
+
+
+AFTER = re.compile(r"[ \u00a0-]?([%°€$£¥]?[^\W\d_]*)")
+_SPLIT = ",.;:!?()\"'’“”‘–—-/[]*#&_\n\t"
+_OPENING = " \"'“‘«([*_#>"
+
+
+def split_words(text: str) -> list[str]:
+    """Lower-cased words. (A chain of `replace` is three times as fast as a regular expression.)"""
+    text = text.lower()
+    for mark in _SPLIT:
+        text = text.replace(mark, " ")
+    return text.split()
+
+
+def canonical(digits: str, english: bool = True) -> str:
+    """One spelling per value: "1,204" and "1204" give "1204", "8.0" gives "8"."""
+    if digits.isdecimal():
+        return (digits if digits.isascii() else _ascii(digits)).lstrip("0") or "0"
+    digits = digits if digits.isascii() else _ascii(digits)
+    thousands, point = (",", ".") if english else (".", ",")
+    whole, _, fraction = digits.partition(point)
+    groups = whole.split(thousands)
+    if not english and point not in digits and len(groups) == 2 and len(groups[1]) != 3:
+        groups, fraction = [groups[0]], groups[1]
+    elif any(len(group) != 3 for group in groups[1:]) or (not fraction.isdecimal() and fraction):
+        return digits
+    whole = "".join(groups).lstrip("0") or "0"
+    fraction = fraction.rstrip("0")
+    return f"{whole}.{fraction}" if fraction else whole
+
+
+def _ascii(digits: str) -> str:
+    return "".join(str(int(c)) if c.isdecimal() else c for c in digits)
+
+
+def unit_of(word: str, text: str, at: int) -> str:
+    """Canonical unit spelled `word`, which begins at or after `at`; for "square km" the next word is read too."""
+    lower = word.lower()
+    if lower in UNIT_PREFIXES:
+        end = text.index(word, at) + len(word)
+        follows = AFTER.match(text, end + (text[end : end + 1] == "."))
+        second = follows[1].lower() if follows else ""
+        return LONG_UNITS.get((lower, UNITS.get(second, second)), "")
+    if lower in CASED_UNITS and word not in ("V", "W") and not word.islower():
+        return ""
+    return UNITS.get(lower, "")
+
+
+def starts_sentence(text: str, start: int) -> bool:
+    """Whether any word at `start` would be capitalised: after a full stop, a quotation mark, a newline."""
+    at = start - 1
+    while at >= 0 and text[at] in _OPENING and start - at < 8:
+        if text[at] in "\"“‘«*#_'":
+            return True
+        at -= 1
+    if at < 0 or text[at] in "\n:;!?•–—-…":
+        return True
+    if text[at] in "”\"'’)" and at and text[at - 1] in ".!?":
+        return True
+    if text[at] != ".":
+        return False
+    before = text[max(0, at - 12) : at]
+    word = before[before.rfind(" ") + 1 :].lstrip("(\"'“")
+    return not (len(word) == 1 or "." in word or word.lower() in ABBREVIATIONS)
