@@ -15,8 +15,9 @@ from itertools import pairwise
 
 from judges.differences import Difference, Quotes
 from judges.fact_names import names_added, names_lost
+from judges.fact_text import Fact, split_words
 from judges.fact_words import LABELS, SIZES
-from judges.facts import Fact, Facts, extract, split_words
+from judges.facts import Facts, extract
 from judges.negation import negations_changed
 from schemas.verdicts import Verdict
 
@@ -33,7 +34,6 @@ REASONS = (
 """Reject reasons, gravest first: the verdict names the first that applies."""
 
 Span = tuple[int, int, str]
-
 """Start, end (characters) and kind of a fact that differs."""
 _NEGATIONS = frozenset(["not", "never", "cannot", "t"])
 _FINDINGS = 24
