@@ -61,15 +61,21 @@ def _acronym(text: str, fact: Fact) -> str:
 def names_added(rewrite: str, before: Facts, after: Facts, context: str, language: str) -> list[Difference]:
     """Names of the rewrite with a word that neither the source nor the context has in any form."""
     unknown = after.name_words - before.words
-    if not unknown:
+    english = language[:2] in ("en", "", "un")
+    # Most are common words that begin a sentence, and seen at once to be no names.
+    doubtful = [
+        fact
+        for fact in after.names
+        if not unknown.isdisjoint(fact.keys) and not (english and _begins_sentence(rewrite, fact))
+    ]
+    if not doubtful:
         return []
     labels = _speakers(rewrite)
     around = extract(context, language) if context else None
     stems = _stems(before)
-    english = language[:2] in ("en", "", "un")
     lower_case = _lower_cased(rewrite, unknown)
     found: dict[tuple[str, ...], Difference] = {}
-    for fact in after.names:
+    for fact in doubtful:
         new = [key for key in fact.keys if key in unknown]
         if around:
             new = [key for key in new if key not in around.words]
@@ -102,6 +108,14 @@ def names_added(rewrite: str, before: Facts, after: Facts, context: str, languag
         if new:
             found[tuple(new)] = Difference("name_added", fact)
     return list(found.values())
+
+
+def _begins_sentence(text: str, fact: Fact) -> bool:
+    """Whether a capital is only that of a common word at the beginning of a sentence."""
+    if fact.strong or len(fact.keys) > 1:
+        return False
+    (word,) = fact.keys
+    return ordinary(word) and not text[fact.start : fact.start + len(word)].isupper()
 
 
 def _label(word: str) -> bool:

@@ -54,14 +54,24 @@ class Facts(NamedTuple):
     """What names of several words would be abbreviated to: `un` for "United Nations"."""
 
 
+def _candidate(upper: str, digit: str) -> re.Pattern[str]:
+    """Finds names and numbers: (rest of a name | None, rest of the digits, letters attached, word after).
+
+    It begins with the one character class that everything begins with, which lets the engine skip to it.
+    """
+    name = rf"[{upper}]\w*(?:['’.&–-][^\W\d]\w*)*"
+    rest = r"\w*(?:['’.&–-][^\W\d]\w*)*"
+    particles = "|".join(sorted(PARTICLES))
+    return re.compile(
+        rf"[{upper}{digit}\[hw](?:"
+        rf"(?<=[{upper}])({rest}(?:(?: (?:(?:{particles}) ){{0,3}}|(?<=\b[A-Z])\. ?){name})*)"
+        rf"|(?<=[{digit}])(\d*(?:[.,]\d+)*)([A-Za-z]*)(?=[ \u00a0-]?([%°€$£¥]?(?:[^\W\d_]|[²³/])*\d?))"
+        r"|(?<=h)ttps?://\S+|(?<=w)ww\.\S+|(?<=\[)\d+\])"
+    )
+
+
 _UPPER = "".join(c for c in map(chr, [*range(0x41, 0x530), *range(0x1E00, 0x2000)]) if c.isupper())
-_NAME_WORD = rf"[{_UPPER}]\w*(?:['’.&–-][^\W\d]\w*)*"
-_PARTICLE = "|".join(sorted(PARTICLES))
-_CANDIDATE = re.compile(
-    rf"({_NAME_WORD}(?:(?: (?:(?:{_PARTICLE}) ){{0,3}}|(?<=\b[A-Z])\. ?){_NAME_WORD})*)"
-    r"|(\d+(?:[.,]\d+)*)([A-Za-z]*)(?=[ \u00a0-]?([%°€$£¥]?(?:[^\W\d_]|[²³/])*\d?))"
-    r"|(?:https?://|www\.)\S+|\[\d+\]"
-)
+_ASCII_CANDIDATE, _ANY_CANDIDATE = _candidate("A-Z", "0-9"), _candidate(_UPPER, r"\d")
 _MONTH = (
     r"(?:(?:January|February|April|June|July|September|October|November|December|August|March|May)\b"
     r"|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec)\b\.?)"
@@ -113,10 +123,12 @@ def _extract(text: str, english: bool, named: bool) -> Facts:
     acronyms: set[str] = set()
     initials: set[str] = set()
     year, year_end, read_until = "", -1, 0
-    for match in _CANDIDATE.finditer(text):
-        run, digits, attached, after = match.groups()
+    for match in (_ASCII_CANDIDATE if text.isascii() else _ANY_CANDIDATE).finditer(text):
+        rest, more_digits, attached, after = match.groups()
         start, end = match.span()
-        if run:
+        digits = "" if more_digits is None else text[start] + more_digits
+        if rest is not None:
+            run = match[0]
             found, short, numerals, month, strong = _run(run) if end - start < 200 else _read_run(run)
             if month >= 0:
                 read_until = _month(text, run, start + month, month, numbers, offers)
@@ -141,7 +153,9 @@ def _extract(text: str, english: bool, named: bool) -> Facts:
             if not attached and text[end : end + 1] in (".", ")") and _list_marker(text, start, end):
                 continue
             joined = start == year_end + 1 and year and not attached and text[year_end] in "-–/"
-            year, read_until = _number(text, match, numbers, offers, english, year if joined else "")
+            year, read_until = _number(
+                text, (start, end), (digits, attached, after), numbers, offers, english, year if joined else ""
+            )
             year_end = end
     if english:
         if not _NUMBER_WORDS.isdisjoint(words):
@@ -205,14 +219,20 @@ def _plain(digits: str, attached: str, after: str) -> tuple[str, str, str, tuple
 
 
 def _number(
-    text: str, match: re.Match, numbers: list[Fact], offers: set[str], english: bool, range_start: str
+    text: str,
+    span: tuple[int, int],
+    parts: tuple[str, str, str],
+    numbers: list[Fact],
+    offers: set[str],
+    english: bool,
+    range_start: str,
 ) -> tuple[str, int]:
-    """Note the number in digits at `match`.
+    """Note the number at `span`: its digits, the letters attached to them, the word after.
 
     Returns it when it is a plain year (for "1914–18"), or else "", and where the reading of numbers goes on.
     """
-    digits, attached, after = match.group(2, 3, 4)
-    start, end = match.span()
+    digits, attached, after = parts
+    start, end = span
     value = canonical(digits, english)
     ending = attached.lower()
     if ending in _ORDINAL_ENDINGS:
