@@ -140,7 +140,9 @@ def texts_of(rows: Iterable[dict]) -> Iterable[str]:
             yield row["text"]
         else:
             messages, tools = normalize_row(row)
-            yield from (segment.text for segment in render(messages, declaration(tools, "mixed")) if not segment.special)
+            yield from (
+                segment.text for segment in render(messages, declaration(tools, "mixed")) if not segment.special
+            )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

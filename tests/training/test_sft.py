@@ -38,7 +38,7 @@ def tuned(start, tmp_path_factory) -> Path:
     rows.append({"messages": "broken", "tools": "[]"})
     rows.append({"messages": json.dumps([{"role": "user", "content": "word " * 2000}]), "tools": "[]"})
     data = write_rows(folder / "data", rows)
-    flags = ["--data", f"chats:{data}@7", "--init", str(start), "--output", str(folder / "ckpt"), "--lr", "0.01"]
+    flags = ["--data", f"chats:{data}@12", "--init", str(start), "--output", str(folder / "ckpt"), "--lr", "0.01"]
     main([*flags, "--sequence-length", "512", "--batch-tokens", "512", "--declarations", "json"])
     return folder / "ckpt"
 
@@ -46,13 +46,13 @@ def tuned(start, tmp_path_factory) -> Path:
 def test_the_assistants_part_is_learnt(tuned):
     lines = read_metrics(tuned)
     assert lines[-1]["cross_entropy"] < 0.2 < lines[0]["cross_entropy"]
-    assert lines[-1]["epochs"] == {"chats": 7.0}
+    assert lines[-1]["epochs"] == {"chats": 12.0}
     assert all(line["targets"] < 0.6 * (line["tokens"] - before["tokens"]) for before, line in pairwise(lines))
 
 
 def test_rows_left_out_are_counted(tuned):
     dropped = json.loads((tuned / "dropped.json").read_text())
-    assert sum(dropped.values()) == 2 * 7
+    assert sum(dropped.values()) == 2 * 12
     assert any("too long" in reason for reason in dropped) and any("broken" in reason for reason in dropped)
 
 
