@@ -55,7 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-concurrency", type=options.positive, default=4, metavar="N", help="servers at a time (default 4)"
     )
     harvest.add_argument(
-        "--timeout", type=options.seconds, default=60.0, metavar="S", help="for a server to start, and to list (60)"
+        "--timeout",
+        type=options.seconds,
+        default=120.0,
+        metavar="S",
+        help="for a server to start, and to list (default 120)",
     )
     harvest.add_argument(
         "--network", action="store_true", help="let servers use the network while they run (they are untrusted code)"
