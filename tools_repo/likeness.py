@@ -209,10 +209,10 @@ def _actions(name: list[str], description: str) -> frozenset[str]:
 
 
 def _name_key(name: list[str]) -> int:
-    """0 for a name without an action or without an object, which says too little."""
+    """0 for a name that says too little: no object, or a single one and no action."""
     kinds = sorted({_ACTIONS[_verb(word)] for word in name if _verb(word) in _ACTIONS})
     objects = sorted({word for word in name if _verb(word) not in _ACTIONS and word not in _STOP})
-    if not kinds or not objects:
+    if not objects or len(kinds) + len(objects) < 2:
         return 0
     return int.from_bytes(blake2b(orjson.dumps([kinds, objects]), digest_size=8).digest(), "big") | 1
 
