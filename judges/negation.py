@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from judges.fact_words import FUNCTION_WORDS
 from judges.fact_text import split_words
+from judges.fact_words import FUNCTION_WORDS
 
 _CUE = re.compile(r"\b(?:not|never|cannot)\b|n['’]t\b", re.IGNORECASE)
 _NEGATIVE = frozenset(

@@ -1,6 +1,6 @@
 """Faults planted in honest paraphrases, each drawn from a seed.
 
-The patterns here are the bench's own and know nothing of `judges.facts`; names come from lists annotated by hand, so a
+The patterns here are the bench's own and know nothing of `judges.facts`; names come from lists made per passage, so a
 name or number that the check fails to read is planted, and counted, all the same.
 """
 
