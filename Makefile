@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 .PHONY: demo test lint clean
 
 demo: $(STAMP)
-	$(BIN)/python beam_runner.py knowledge --input examples/articles.jsonl --output out/demo --limit 4 --rephrasings 1
+	$(BIN)/python beam_runner.py knowledge --input examples/articles.jsonl --output out/demo --limit 4 --rephrasings 1 --repairs 1
 	@echo "Open out/demo/report.html in a browser; the kept rows are in out/demo/data, the refused ones in out/demo/rejected."
 
 test: $(STAMP)

@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from llm.models import Role
-from llm.spec import SpecError, parse_spec
+from llm.spec import EMBEDDED, SpecError, parse_spec
 from pipelines.runs.errors import UsageError
+
+EMBEDDED_SAMPLING = {"temperature": 0.3, "repeat_penalty": 1.1}
+"""The embedded model goes round in circles without."""
 
 
 def positive(text: str) -> int:
@@ -130,7 +133,8 @@ def roles(args: argparse.Namespace, *, judge: bool = True) -> dict[str, Role]:
     Raises:
         UsageError: a SPEC is malformed.
     """
-    chosen = {"writer": Role(args.llm, args.sampling)}
+    small = EMBEDDED_SAMPLING if args.llm.startswith(EMBEDDED) else {}
+    chosen = {"writer": Role(args.llm, {**small, **args.sampling})}
     if judge:
         chosen["judge"] = Role(args.judge_llm or args.llm, args.judge_sampling)
     for role in chosen.values():

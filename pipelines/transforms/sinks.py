@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import apache_beam as beam
 import orjson
@@ -45,6 +46,11 @@ def write_parquet(table: pa.Table, path: str) -> None:
     FileSystems.rename([part], [path])
 
 
+def _as_json(row: Any) -> bytes:
+    # In a process that has not imported a row's type, Beam decodes it as a named tuple of its own making.
+    return orjson.dumps(row, default=lambda part: part._asdict())
+
+
 class WriteShards(beam.PTransform):
     """Rows as `FOLDER/shard-NNNNN.parquet`; a shard without rows makes no file. Gives the paths written.
 
@@ -65,7 +71,7 @@ class WriteShards(beam.PTransform):
             # Rows travel to their shard as JSON, which Arrow reads in one go without making Python objects of them again.
             | "Draw shard"
             >> beam.Map(
-                lambda row: (digest("shard", row.id) % shards if shards > 1 else 0, orjson.dumps(row))
+                lambda row: (digest("shard", row.id) % shards if shards > 1 else 0, _as_json(row))
             ).with_output_types(tuple[int, bytes])
             | "Gather shard" >> beam.GroupByKey()
             | "Write shard" >> beam.ParDo(_WriteShard(self.folder, self.row_type)).with_output_types(str)
