@@ -96,6 +96,9 @@ class Bubblewrap:
             argv += ["--proc", "/proc", "--dev", "/dev"]
             for folder in ("/tmp", "/dev/shm", HOME):
                 argv += ["--perms", "1777", "--size", str(limits.disk), "--tmpfs", folder]
+            for folder in sorted(parents):  # what is mounted below those three needs its folders there
+                if folder.startswith(("/tmp/", f"{HOME}/")):
+                    argv += ["--perms", "0755", "--dir", folder]
             for mount in command.mounts:
                 argv += ["--bind" if mount.writable else "--ro-bind", mount.source, mount.target]
             # What is left are folders of bubblewrap's own file system, whose size nothing limits.
