@@ -11,7 +11,6 @@ equal boilerplate (`get_invoice`, `get_recurring_invoice`), an exchanged directi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -24,6 +23,7 @@ import orjson
 
 from judges.similarity import Embedder
 from schemas.tools import ORIGINS, SYNTHETIC, ToolSpec, canonical
+from tools_repo.words import ACTIONS, DIRECTIONS, OPPOSITE, STOP, actions, name_key, opposed, split, stem, verb
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,45 +33,6 @@ PERMUTATIONS = 128
 PLANES = 512
 """Bits of the sign sketch of an embedding."""
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
-_STOP_WORDS = (
-    "a an and are as at be by for from given if in into is it its of on one or that the this to tool use used using which "
-    "will with you your return returns returned provide provides specific specified optional api mcp function"
-)
-_STOP = frozenset(_STOP_WORDS.split())
-_KINDS = {
-    "get": "get fetch retrieve read show view obtain return see display describe check inspect monitor track report count",
-    "search": "search find query lookup look locate discover",
-    "list": "list browse enumerate",
-    "create": "create add insert new make register book compose generate build draft reserve schedule place post capture",
-    "update": "update edit modify change patch rename adjust revise amend alter set reschedule replace move",
-    "delete": "delete remove drop erase clear destroy purge uninstall unregister discard cancel revoke",
-    "start": "start begin launch enable activate resume unlock connect mount subscribe arm deploy play unmute open",
-    "stop": "stop end halt disable deactivate pause suspend lock disconnect unmount unsubscribe disarm mute close shutdown",
-    "run": "run execute perform invoke call do",
-    "compute": "compute calculate estimate evaluate determine forecast predict",
-    "send": "send publish dispatch upload push export write forward",
-    "take": "receive download pull import",
-    "more": "increase raise encrypt encode compress zip lend credit deposit buy approve accept follow like assign grant "
-    "archive attach",
-    "less": "decrease reduce lower decrypt decode decompress unzip extract borrow debit withdraw sell reject decline "
-    "unfollow unlike unassign deny unarchive restore detach",
-}
-_ACTIONS = {word: kind for kind, words in _KINDS.items() for word in words.split()}
-_KINDRED = (
-    {"get", "search"}, {"get", "list"}, {"search", "list"}, {"get", "take"}, {"get", "compute"}, {"create", "start"},
-    {"create", "send"}, {"update", "more"}, {"update", "less"}, {"delete", "stop"}, {"delete", "less"}, {"start", "more"},
-    {"stop", "less"}, {"create", "more"}, {"run", "start"}, {"run", "compute"}, {"run", "search"}, {"run", "get"},
-)  # fmt: skip
-"""Kinds of action that different words for one action may fall into."""
-_OPPOSITES = (
-    "on off", "up down", "in out", "left right", "min max", "minimum maximum", "first last", "next previous", "before after",
-    "public private", "incoming outgoing", "read write", "start end", "upload download", "open close", "ascending descending",
-    "input output", "old new", "local remote", "forward back", "forward backward", "top bottom", "horizontal vertical",
-)  # fmt: skip
-_OPPOSITE = {a: b for pair in _OPPOSITES for a, b in (pair.split(), pair.split()[::-1])}
-_DIRECTIONS = frozenset({"to", "from", "into", "before", "after", "2", "vs"})
-
 
 @dataclass(frozen=True)
 class Fingerprint:
@@ -80,6 +41,8 @@ class Fingerprint:
     id: str
     key: int
     """Order of preference and identity in 64 bits: real tools before synthetic ones, then by a hash of the id."""
+    server: str
+    """Server of a real tool; empty for synthetic ones."""
     content: int
     """Hash of all that is shown to a model: equal for exact duplicates."""
     minhash: NDArray[np.uint32]
@@ -145,6 +108,8 @@ class Likeness:
         """How alike two tools are, in [0, 1]; 0.0 unless they are one and the same."""
         if a.content == b.content:
             return 1.0
+        if a.server and a.server == b.server:  # whoever wrote that server means them to be two
+            return 0.0
         jaccard = _jaccard(a.shingles, b.shingles)
         cosine = 0.0
         if a.vector is not None and b.vector is not None:
@@ -161,29 +126,30 @@ class Likeness:
 
 def describe(tool: ToolSpec) -> str:
     """The tool in words, for embedding: name, description, arguments."""
-    arguments = ", ".join(" ".join(_split(name)) for name in _properties(tool))
-    return f"{' '.join(_split(tool.name))}: {tool.description}\nArguments: {arguments}"
+    arguments = ", ".join(" ".join(split(name)) for name in _properties(tool))
+    return f"{' '.join(split(tool.name))}: {tool.description}\nArguments: {arguments}"
 
 
 def _fingerprint(tool: ToolSpec, vector: Any) -> Fingerprint:
-    name = _split(tool.original_name)
-    server = set(_split(tool.server))  # names often repeat it: `github_get_issue`
-    text = [_stem(word) for word in _split(tool.description) if word not in _STOP]
-    arguments = [_stem(word) for argument in _properties(tool) for word in _split(argument)]
-    stems = [_stem(word) for word in name if word not in _STOP]
+    name = split(tool.original_name)
+    server = set(split(tool.server))  # names often repeat it: `github_get_issue`
+    text = [stem(word) for word in split(tool.description) if word not in STOP]
+    arguments = [stem(word) for argument in _properties(tool) for word in split(argument)]
+    stems = [stem(word) for word in name if word not in STOP]
     pairs = [f"{one} {two}" for one, two in pairwise(text)]
     shingles = {*(f"n:{w}" for w in stems), *text, *pairs, *(f"a:{w}" for w in arguments)}
     # A description that begins with a word of the name tells that this word is its verb: "Predicts ...", `predict_storm`.
-    begins = {_stem(word) for word in _split(tool.description)[:1]}
+    begins = {stem(word) for word in split(tool.description)[:1]}
     objects = {
-        _stem(word) for word in name
-        if word not in _STOP | server and _verb(word) not in _ACTIONS and not word.isdigit() and _stem(word) not in begins
+        stem(word) for word in name
+        if word not in STOP | server and verb(word) not in ACTIONS and not word.isdigit() and stem(word) not in begins
     }  # fmt: skip
     hashes = _hashes(shingles)
     half = None if vector is None else np.asarray(vector, np.float16)
     return Fingerprint(
         id=tool.id,
         key=_key(tool),
+        server=tool.server,
         content=_content(tool),
         minhash=_minhash(hashes),
         sketch=None if vector is None else np.packbits(_planes(len(vector)) @ np.asarray(vector, np.float32) > 0),
@@ -192,37 +158,18 @@ def _fingerprint(tool: ToolSpec, vector: Any) -> Fingerprint:
         words=_hashes({*text, *arguments, *stems}),
         objects=_hashes(objects),
         told=_hashes(objects & set(text)),
-        name_key=_name_key([word for word in name if word not in server]),
+        name_key=name_key([word for word in name if word not in server]),
         name=frozenset(name),
-        actions=_actions(name, tool.description),
-        directions=frozenset((a, b) for a, to, b in zip(name, name[1:], name[2:], strict=False) if to in _DIRECTIONS),
+        actions=actions(name, tool.description),
+        directions=frozenset((a, b) for a, to, b in zip(name, name[1:], name[2:], strict=False) if to in DIRECTIONS),
     )
-
-
-def _actions(name: list[str], description: str) -> frozenset[str]:
-    """Kinds of action that the name speaks of; the first verb of the description where the name has none."""
-    found = {_ACTIONS[word] for word in map(_verb, name) if word in _ACTIONS}
-    if not found:
-        verbs = (word for word in map(_verb, _split(description)[:4]) if word in _ACTIONS)
-        found = {_ACTIONS[word] for word in verbs}
-    return frozenset(found)
-
-
-def _name_key(name: list[str]) -> int:
-    """0 for a name that says too little: no object, or a single one and no action."""
-    kinds = sorted({_ACTIONS[_verb(word)] for word in name if _verb(word) in _ACTIONS})
-    objects = sorted({word for word in name if _verb(word) not in _ACTIONS and word not in _STOP})
-    if not objects or len(kinds) + len(objects) < 2:
-        return 0
-    return int.from_bytes(blake2b(orjson.dumps([kinds, objects]), digest_size=8).digest(), "big") | 1
 
 
 def _differ(a: Fingerprint, b: Fingerprint) -> bool:
     """Whether two tools whose texts are alike do different things all the same."""
-    opposed = a.actions and b.actions and not a.actions & b.actions
-    if opposed and not any({x, y} in _KINDRED for x in a.actions for y in b.actions):
+    if opposed(a.actions, b.actions):
         return True
-    if any(_OPPOSITE.get(word) in b.name - a.name for word in a.name - b.name):
+    if any(OPPOSITE.get(word) in b.name - a.name for word in a.name - b.name):
         return True
     if any((y, x) in b.directions for x, y in a.directions):
         return True
@@ -237,28 +184,6 @@ def _beyond(some: NDArray[np.uint32], others: NDArray[np.uint32]) -> bool:
         return bool(some.size)
     at = np.minimum(np.searchsorted(others, some), others.size - 1)
     return bool((others[at] != some).any())
-
-
-def _split(text: str) -> list[str]:
-    """Words in lower case; snake_case, kebab-case and camelCase are taken apart."""
-    return [word.lower() for word in _WORD.findall(text)]
-
-
-def _stem(word: str) -> str:
-    """A crude English stem: enough to make `invoices` and `invoice` one."""
-    for ending, replacement in (("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch"), ("shes", "sh"), ("ss", "ss"),
-                                ("us", "us"), ("is", "is"), ("s", "")):  # fmt: skip
-        if len(word) > len(ending) + 2 and word.endswith(ending):
-            return word[: len(word) - len(ending)] + replacement
-    return word
-
-
-def _verb(word: str) -> str:
-    """A verb without the s of its third person: descriptions say `Creates`."""
-    for candidate in (word, _stem(word), word.removesuffix("s"), word.removesuffix("es")):
-        if candidate in _ACTIONS:
-            return candidate
-    return word
 
 
 def _properties(tool: ToolSpec) -> list[str]:

@@ -157,3 +157,11 @@ def test_configuration_is_checked_and_travels():
     with pytest.raises(ValueError, match=r"Likeness\.meaning"):
         Likeness(meaning=1.5)
     assert pickle.loads(pickle.dumps(Likeness(words=0.8))) == Likeness(words=0.8)
+
+
+def test_siblings_of_a_real_server_are_two_and_of_a_synthetic_domain_one():
+    one = ("list_folder_messages", "Lists the messages in a mail folder, newest first, page by page.")
+    two = ("list_folder_messages_2", "Lists the messages in a mail folder, newest first, page by page.")
+    assert score(tool(*one), tool(*two)) == 0, "whoever wrote the server means them to be two"
+    assert score(tool(*one), tool(*two, "t")) > 0.7
+    assert score(tool(*one, "mail", "synthetic"), tool(*two, "mail", "synthetic")) > 0.7
