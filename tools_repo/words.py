@@ -56,7 +56,7 @@ def stem(word: str) -> str:
     """A crude English stem: enough to make `invoices` and `invoice` one."""
     for ending, replacement in (("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch"), ("shes", "sh"), ("ss", "ss"),
                                 ("us", "us"), ("is", "is"), ("s", "")):  # fmt: skip
-        if len(word) > len(ending) + 2 and word.endswith(ending):
+        if len(word) >= len(ending) + (3 if ending == "s" else 2) and word.endswith(ending):
             return word[: len(word) - len(ending)] + replacement
     return word
 
