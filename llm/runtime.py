@@ -197,6 +197,8 @@ def obtain(models: Models) -> Runtime:
             # What is loaded by now stays: the garbage collector need not walk it again and again beside the rollouts.
             gc.collect()
             gc.freeze()
+            # Rollouts make many short-lived objects and few cycles.
+            gc.set_threshold(50_000, 20, 50)
         runtime.users += 1
         return runtime
 

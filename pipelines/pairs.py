@@ -38,12 +38,12 @@ def draw_pairs(count: int, seed: int, id: str) -> list[tuple[str, str]]:
     available = sum(map(len, fitting.values()))
     if count > available:
         raise ValueError(f"{count} rephrasings were asked for, but there are {available} style-perspective pairs")
-    styles = shuffled(tuple(fitting), seed, id, "styles")
+    styles = shuffled(tuple(fitting), seed, id, "styles", first=count)
     drawn: list[tuple[str, str]] = []
     turn = 0
     while len(drawn) < count:
-        for style in styles[: count - len(drawn)] if turn == 0 else styles:
-            perspectives = shuffled(fitting[style], seed, id, style)
+        for style in styles:
+            perspectives = shuffled(fitting[style], seed, id, style, first=turn + 1)
             if turn < len(perspectives) and len(drawn) < count:
                 drawn.append((style, perspectives[turn]))
         turn += 1

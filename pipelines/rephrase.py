@@ -13,6 +13,7 @@ from typing import Any
 
 import prompts
 from judges.coverage import Coverage
+from judges.fact_words import ordinary
 from judges.faithfulness import Faithfulness
 from judges.form import FormChecks
 from judges.language import detect
@@ -104,7 +105,12 @@ class Rephrase:
 
     def warm(self) -> None:
         """Load what the checks need, so that no rollout waits for it in the middle of others."""
+        self.preload()
+
+    def preload(self) -> None:
+        """Load plain data, which worker processes may share when they are forked."""
         detect("Tento text je napsán česky, aby se načetl model.")
+        ordinary("unusualness")
 
     def failed(self, task: RephrasingTask, error: str, message: str) -> FailedRow:
         document = task.document

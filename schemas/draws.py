@@ -28,16 +28,17 @@ def pick(options: Sequence[T], *parts: object) -> T:
     return options[digest(*parts) % len(options)]
 
 
-def shuffled(options: Sequence[T], *parts: object) -> list[T]:
-    """All options in a drawn order (Fisher-Yates over a SplitMix64 stream that starts at the hash)."""
+def shuffled(options: Sequence[T], *parts: object, first: int | None = None) -> list[T]:
+    """All options in a drawn order, or the `first` few of it (Fisher-Yates over a SplitMix64 stream from the hash)."""
     order, state = list(options), digest(*parts)
-    for last in range(len(order) - 1, 0, -1):
+    count = len(order) if first is None else min(first, len(order))
+    for place in range(count):
         state = (state + 0x9E3779B97F4A7C15) & _MASK
         mixed = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
         mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
-        other = (mixed ^ (mixed >> 31)) % (last + 1)
-        order[last], order[other] = order[other], order[last]
-    return order
+        other = place + (mixed ^ (mixed >> 31)) % (len(order) - place)
+        order[place], order[other] = order[other], order[place]
+    return order[:count]
 
 
 def normal(*parts: object) -> float:

@@ -42,6 +42,8 @@ from schemas.manifest import Manifest
 OK, FAILED, USAGE, STOPPED, INTERRUPTED = 0, 1, 2, 3, 130
 SHARD_BYTES = 64_000_000
 """Input bytes per output shard, all rephrasings counted."""
+FEW, SMALL_SHARD_BYTES = 8, 2_000_000
+"""A smaller job makes a few files all the same, since each is written by one worker."""
 PACKAGES = ("tokenmill", "apache-beam", "openai", "pyarrow", "sentence-transformers", "torch", "sentencex", "py3langid")
 
 
@@ -131,17 +133,21 @@ def _run(
     runner = choose(beam_args, found, job)
     if not runner.local:
         models = _elsewhere(models)
-    runtime = runtimes.obtain(models)
+    zygote = runner.zygote(job, models)  # before this process has threads
     try:
-        check_models(runtime)
-        out.begin()
-        shards = max(1, -(-found.size * job.tasks_per_row // SHARD_BYTES))
-        total = found.rows and found.rows * job.tasks_per_row
-        with Progress(Path(models.state or "/nonexistent"), total):
-            counters = runner.execute(job, models, found, out, shards)
-        calls = _calls(job, counters, prices)
+        runtime = runtimes.obtain(models)
+        try:
+            check_models(runtime)
+            out.begin()
+            total = found.rows and found.rows * job.tasks_per_row
+            with Progress(Path(models.state or "/nonexistent"), total):
+                counters = runner.execute(job, models, found, out, _shards(job, found), zygote)
+            calls = _calls(job, counters, prices)
+        finally:
+            runtimes.release(runtime)
     finally:
-        runtimes.release(runtime)
+        if zygote is not None:
+            zygote.close()
     paths = {kind: out.unfinished(kind) for kind in KINDS}
     counts = {
         "read": counters.get("read", 0),
@@ -177,6 +183,12 @@ def _run(
     finish(out, manifest)
     _report(out, manifest)
     return _verdict(counts)
+
+
+def _shards(job: Job, found: inputs.Inputs) -> int:
+    """How many files the rows are spread over: by the input's size alone, so that it is the same on every machine."""
+    made = found.size * job.tasks_per_row
+    return max(1, -(-made // SHARD_BYTES), min(FEW, made // SMALL_SHARD_BYTES))
 
 
 def _to_be_replaced(earlier: dict[str, Any], fingerprint: str, args: argparse.Namespace, out: OutputFolder) -> bool:

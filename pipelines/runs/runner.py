@@ -26,6 +26,7 @@ from pipelines.runs.errors import RunFailed, UsageError
 from pipelines.runs.folder import WORK, OutputFolder
 from pipelines.runs.inputs import Inputs
 from pipelines.runs.job import Job
+from pipelines.runs.zygote import Zygote, possible
 from pipelines.transforms import NAMESPACE
 
 ONE_PROCESS_BYTES = 200_000
@@ -44,7 +45,18 @@ class Runner:
     processes: bool
     """Whether workers on this machine are processes of their own."""
 
-    def execute(self, job: Job, models: Models, found: Inputs, out: OutputFolder, shards: int) -> dict[str, int]:
+    def zygote(self, job: Job, models: Models) -> Zygote | None:
+        """What forks this machine's worker processes; None where they are started otherwise or there are none."""
+        if not self.processes or not models.state or not possible():
+            return None
+        preload = getattr(job.step, "preload", None)
+        if preload is not None:
+            preload()
+        return Zygote(models.state)
+
+    def execute(
+        self, job: Job, models: Models, found: Inputs, out: OutputFolder, shards: int, zygote: Zygote | None = None
+    ) -> dict[str, int]:
         """Run the job's pipeline; its counters.
 
         Raises:
@@ -52,7 +64,7 @@ class Runner:
             RunFailed: anything else that ended the pipeline.
         """
         log = self._worker_log(out, models)
-        pipeline = beam.Pipeline(runner=self._beam_runner(log), options=self.options)
+        pipeline = beam.Pipeline(runner=self._beam_runner(log, zygote), options=self.options)
         job.build(pipeline, models, found.pieces, out.at(WORK), shards)
         if not os.environ.get(DEBUG):
             # What ends a run is told in one line; Beam would print the traceback of every layer first.
@@ -71,11 +83,14 @@ class Runner:
                 counters[metric.key.metric.name] = counters.get(metric.key.metric.name, 0) + (value or 0)
         return counters
 
-    def _beam_runner(self, log: str) -> Any:
+    def _beam_runner(self, log: str, zygote: Zygote | None) -> Any:
         if not self.local:
             return None  # Beam takes the one that the options name
         if not self.processes:
             return FnApiRunner()
+        if zygote is not None:
+            command = zygote.command(None if os.environ.get(DEBUG) else log)
+            return FnApiRunner(default_environment=SubprocessSDKEnvironment.from_command_string(command))
         # The same command as Beam's own multi_processing mode, with the workers' chatter in a file.
         worker = f"{shlex.quote(sys.executable)} -m apache_beam.runners.worker.sdk_worker_main"
         if not os.environ.get(DEBUG):

@@ -46,7 +46,8 @@ class Step(Protocol, Generic[In]):
 
     async def __call__(self, row: In, ask: Ask) -> Accepted | Rejected: ...
 
-    # A step may also have `warm(self)`: what is slow to load, loaded once per worker before the first row.
+    # A step may also have `warm(self)`: what is slow to load or start, once per worker before the first row; and
+    # `preload(self)`: plain data to be loaded before worker processes are forked.
 
     def failed(self, row: In, error: str, message: str) -> FailedRow:
         """The row of `failed/` for an input that could not be processed."""

@@ -19,6 +19,7 @@ def test_parts_are_told_apart(a, b):
 def test_a_shuffle_is_a_permutation_and_repeatable(options, parts):
     assert sorted(shuffled(options, *parts)) == sorted(options)
     assert shuffled(options, *parts) == shuffled(options, *parts)
+    assert all(shuffled(options, *parts, first=n) == shuffled(options, *parts)[:n] for n in range(4))
 
 
 def test_draws_are_even():

@@ -1,0 +1,123 @@
+"""Worker processes that start at once: forked from one that has already imported everything.
+
+Importing Beam, Arrow and the openai client takes a worker process some seconds; a process forked after the imports
+needs milliseconds and shares their memory. `Zygote` is forked from the driver before it has any threads. Beam starts each
+worker by a command; ours is this file, run as a script, which asks the zygote for a fork, hands over the environment that
+Beam gave it, and lasts as long as the worker does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import shlex
+import signal
+import socket
+import sys
+import threading
+
+_MAX_MESSAGE = 1 << 20
+
+
+class Zygote:
+    """A process that forks workers on request, listening at a Unix socket. It ends with the driver."""
+
+    def __init__(self, folder: str) -> None:
+        self.path = f"{folder}/zygote"
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(self.path)
+        listener.listen(64)
+        from apache_beam.runners.worker import sdk_worker_main  # noqa: F401  (imported here, it is there in every fork)
+
+        alive, self._driver = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self._driver)
+            _serve(listener, alive)
+        os.close(alive)
+        listener.close()
+
+    def command(self, log: str | None) -> str:
+        """The shell command by which Beam starts a worker whose output goes to `log`."""
+        words = [sys.executable, "-S", "-E", os.path.abspath(__file__), self.path, log or ""]  # noqa: PTH100 (starts faster)
+        return "exec " + shlex.join(words)
+
+    def close(self) -> None:
+        os.close(self._driver)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+
+
+def possible() -> bool:
+    """Whether this process may be forked safely: on Linux, while it has one thread."""
+    return sys.platform == "linux" and threading.active_count() == 1
+
+
+def _serve(listener: socket.socket, alive: int) -> None:
+    """The zygote's life: one fork per connection, until the driver is gone. Never returns."""
+    import select
+
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # workers are not waited for here
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        ready, _, _ = select.select([listener, alive], [], [])
+        if alive in ready:
+            os._exit(0)
+        connection, _ = listener.accept()
+        if os.fork() == 0:
+            listener.close()
+            os.close(alive)
+            _work(connection)
+        connection.close()
+
+
+def _work(connection: socket.socket) -> None:
+    """A worker's life: Beam's own main function, with what the command was given. Never returns."""
+    status = 1
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        with connection.makefile("rb") as stream:
+            request = json.loads(stream.readline(_MAX_MESSAGE))
+        if request["log"]:
+            log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+        random.seed()  # or every worker would draw the same jitter
+        os.environ.clear()
+        os.environ.update(request["env"])
+        threading.Thread(target=_end_with, args=(connection,), daemon=True).start()
+        from apache_beam.runners.worker import sdk_worker_main
+
+        sdk_worker_main.main(["sdk_worker_main"])
+        status = 0
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(OSError):
+            connection.send(bytes([status]))
+        os._exit(status)
+
+
+def _end_with(connection: socket.socket) -> None:
+    """End when the command is gone: Beam ends a worker by killing the command that started it."""
+    with contextlib.suppress(OSError):
+        while connection.recv(64):
+            pass
+    os._exit(1)
+
+
+def _ask(path: str, log: str) -> int:
+    """The command's life: ask for a worker, wait for it."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(path)
+        connection.sendall(json.dumps({"env": dict(os.environ), "log": log}).encode() + b"\n")
+        answer = connection.recv(1)
+    return answer[0] if answer else 1
+
+
+if __name__ == "__main__":
+    sys.exit(_ask(sys.argv[1], sys.argv[2]))
