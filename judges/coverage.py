@@ -19,6 +19,7 @@ from judges.fact_text import Fact, split_words
 from judges.fact_words import LABELS, SIZES
 from judges.facts import Facts, extract
 from judges.negation import negations_changed
+from judges.unchanged import plainly_covers
 from schemas.verdicts import Verdict
 
 REASONS = (
@@ -36,6 +37,7 @@ REASONS = (
 Span = tuple[int, int, str]
 """Start, end (characters) and kind of a fact that differs."""
 _NEGATIONS = frozenset(["not", "never", "cannot", "t"])
+_CLEAN = Verdict("coverage", True, 1.0)
 _FINDINGS = 24
 """Most findings in a verdict; a longer list helps neither a person nor a repair."""
 
@@ -58,6 +60,8 @@ class Coverage:
 
         The score is the share of facts kept and not added.
         """
+        if language[:2] == "en" and len(source) + len(rewrite) < 20_000 and plainly_covers(source, rewrite):
+            return _CLEAN
         found, facts, forgiven = self._differences(source, rewrite, context, language)
         total = facts + sum(1 for d in found if not d.in_source)
         score = 1.0 - min(1.0, (len(found) + forgiven) / total) if total else 1.0

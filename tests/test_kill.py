@@ -69,7 +69,7 @@ def test_killed_runs_resume_without_paying_again_and_end_in_the_same_bytes(tmp_p
 
 
 def test_no_answer_that_had_arrived_is_paid_again(tmp_path):
-    """With one call in flight at a time and the kill between two answers, not a single request comes twice."""
+    """With one call in flight at a time, only what was on the wire or being written at that instant may come twice."""
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text("".join(json.dumps(row) + "\n" for row in documents(20, 4)))
     with ScriptedServer(Writer(), latency=0.05) as server:
@@ -80,10 +80,9 @@ def test_no_answer_that_had_arrived_is_paid_again(tmp_path):
         while server.log.answered < 12 and time.monotonic() < end:
             time.sleep(0.001)
         os.kill(process.pid, signal.SIGSTOP)
-        unanswered = server.log.requests
         kill(process)
         subprocess.run([*argv, "--no-judge"], check=True, cwd=tmp_path)
-        assert server.log.requests - len(server.log.bodies) <= 1, unanswered
+        assert server.log.requests - len(server.log.bodies) <= 2
 
 
 def test_two_runs_cannot_write_to_one_folder(tmp_path):
