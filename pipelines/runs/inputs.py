@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import itertools
 import posixpath
@@ -20,6 +21,8 @@ from pipelines.transforms.sources import FORMATS, PARQUET, TEXT, Parser, Piece, 
 HASHED_BYTES = 4_000_000_000
 """Local input up to this size is identified by its content, more (or remote input) by names, sizes and times."""
 SAMPLED = 20
+PIECES, SMALLEST_PIECE, LARGEST_PIECE = 64, 1 << 15, 1 << 23
+"""A file is cut into about so many pieces, within these sizes in bytes, so that all workers get their share of it."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ def find(globs: Sequence[str], *, limit: int | None = None) -> Inputs:
     for path in paths:
         size, time = found[path]
         if hashed:
-            stamp, counted[path] = _digest(path)
+            stamp, counted[path] = _digest(path, size)
         else:
             stamp = f"{size} bytes, modified {time:.0f}"
         files.append(InputFile(path, names[path], size, stamp))
@@ -102,20 +105,39 @@ def _common_folder(paths: Sequence[str]) -> str:
     return posixpath.commonpath(paths) if all(map(_local, paths)) else posixpath.commonprefix(paths).rpartition("/")[0]
 
 
-def _digest(path: str) -> tuple[str, int]:
-    """SHA-256 of a local file and its number of newlines, in one pass."""
-    sha, lines = hashlib.sha256(), 0
+@dataclass(frozen=True)
+class _Lines:
+    """What one pass over a local file tells of its lines."""
+
+    count: int
+    cuts: tuple[tuple[int, int], ...]
+    """(offset in bytes, line) at which the file may be cut, the beginning first."""
+
+
+def _digest(path: str, size: int) -> tuple[str, _Lines]:
+    """SHA-256 of a local file, its number of newlines and where to cut it, in one pass."""
+    sha, lines, position = hashlib.sha256(), 0, 0
+    step = min(LARGEST_PIECE, max(SMALLEST_PIECE, size // PIECES))
+    cuts = [(0, 0)]
     try:
         with Path(path).open("rb") as file:
-            while block := file.read(1 << 20):
+            while block := file.read(SMALLEST_PIECE):
                 sha.update(block)
+                last = block.rfind(b"\n")
+                if last >= 0 and position + last + 1 - cuts[-1][0] >= step:
+                    cuts.append((position + last + 1, lines + block.count(b"\n", 0, last + 1)))
                 lines += block.count(b"\n")
+                position += len(block)
     except OSError as error:
         raise UsageError(f"--input {path}: {error.strerror}") from None
-    return sha.hexdigest(), lines
+    if cuts[-1][0] >= position and len(cuts) > 1:
+        cuts.pop()
+    return sha.hexdigest(), _Lines(lines, tuple(cuts))
 
 
-def _pieces(files: Sequence[InputFile], counted: dict[str, int], limit: int | None) -> tuple[list[Piece], int | None]:
+def _pieces(
+    files: Sequence[InputFile], counted: dict[str, _Lines], limit: int | None
+) -> tuple[list[Piece], int | None]:
     """Work for the readers. With a limit, rows are allotted file by file, in order, until it is reached."""
     pieces: list[Piece] = []
     left = limit
@@ -133,21 +155,35 @@ def _pieces(files: Sequence[InputFile], counted: dict[str, int], limit: int | No
                     left = None if left is None else left - take
                 first += rows
         elif left is None:
-            pieces.append(Piece(file.path, file.name))
+            pieces += _cut(file, counted.get(file.path))
             if total is not None:
                 if file.path.endswith(TEXT):
                     total += 1
                 elif file.path.endswith((".gz", ".zst")) or file.path not in counted:
                     total = None
                 else:
-                    total += counted[file.path]
+                    total += counted[file.path].count
         else:
-            piece = Piece(file.path, file.name, rows=left)
-            rows = sum(1 for _ in raw_rows(piece, (), 1 << 62))
-            pieces.append(piece)
-            total = None if total is None else total + rows
-            left -= rows
+            for whole in _cut(file, counted.get(file.path)):
+                if left == 0:
+                    break
+                piece = dataclasses.replace(whole, rows=left)
+                rows = sum(1 for _ in raw_rows(piece, (), 1 << 62))
+                pieces.append(piece)
+                total = None if total is None else total + rows
+                left -= rows
     return pieces, total
+
+
+def _cut(file: InputFile, lines: _Lines | None) -> list[Piece]:
+    """A text or JSONL file in pieces; what is compressed or not on this machine stays whole."""
+    if lines is None or not file.path.endswith((".jsonl", ".ndjson")):
+        return [Piece(file.path, file.name, heavy=file.size > LARGEST_PIECE and not file.path.endswith(TEXT))]
+    ends = [offset for offset, _ in lines.cuts[1:]] + [-1]
+    return [
+        Piece(file.path, file.name, first_row=line, offset=offset, end=end)
+        for (offset, line), end in zip(lines.cuts, ends, strict=True)
+    ]
 
 
 def _row_groups(path: str) -> list[int]:

@@ -41,6 +41,16 @@ class DocumentParser:
             if name == "text" or getattr(self, name) != name
         )
 
+    def key(self, values: dict[str, Any], file: str, row: int) -> str | None:
+        """The row's own id, None where it has none and cannot repeat another's.
+
+        Raises:
+            RowUnreadable: no document can be read from the row.
+        """
+        id = given_id(values.get(self.id), file, row)
+        clean(values.get(self.text), self.text, id)
+        return id if id == str(values.get(self.id)) else None
+
     def __call__(self, values: dict[str, Any], file: str, row: int) -> Document:
         id = given_id(values.get(self.id), file, row)
         text = clean(values.get(self.text), self.text, id)

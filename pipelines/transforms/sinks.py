@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import uuid
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -12,7 +13,11 @@ import orjson
 import pyarrow as pa
 import pyarrow.json as pj
 import pyarrow.parquet as pq
+import zstandard
+from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
+from apache_beam.transforms.window import GlobalWindow
+from apache_beam.utils.windowed_value import WindowedValue
 
 from schemas.columns import arrow_schema
 from schemas.draws import digest
@@ -46,16 +51,12 @@ def write_parquet(table: pa.Table, path: str) -> None:
     FileSystems.rename([part], [path])
 
 
-def _as_json(row: Any) -> bytes:
-    # In a process that has not imported a row's type, Beam decodes it as a named tuple of its own making.
-    return orjson.dumps(row, default=lambda part: part._asdict())
-
-
 class WriteShards(beam.PTransform):
     """Rows as `FOLDER/shard-NNNNN.parquet`; a shard without rows makes no file. Gives the paths written.
 
-    A row's shard is drawn by hash of its id, and rows within a shard are sorted, so that the bytes do not depend on the
-    number of workers. The driver numbers the files once all are there.
+    Workers write their rows to runs of their own, one for each shard, and only the runs' names are shuffled; then each
+    shard is put together from its runs. A row's shard is drawn by hash of its id, and rows within a shard are sorted, so
+    that the bytes do not depend on the number of workers.
     """
 
     def __init__(self, folder: str, row_type: type, shards: int) -> None:
@@ -65,17 +66,40 @@ class WriteShards(beam.PTransform):
         self.shards = shards
 
     def expand(self, rows: beam.PCollection) -> beam.PCollection:
-        shards = self.shards
         return (
             rows
-            # Rows travel to their shard as JSON, which Arrow reads in one go without making Python objects of them again.
-            | "Draw shard"
-            >> beam.Map(
-                lambda row: (digest("shard", row.id) % shards if shards > 1 else 0, _as_json(row))
-            ).with_output_types(tuple[int, bytes])
-            | "Gather shard" >> beam.GroupByKey()
+            | "Write runs" >> beam.ParDo(_WriteRuns(self.folder, self.shards)).with_output_types(tuple[int, str])
+            | "Gather runs" >> beam.GroupByKey()
             | "Write shard" >> beam.ParDo(_WriteShard(self.folder, self.row_type)).with_output_types(str)
         )
+
+
+class _WriteRuns(beam.DoFn):
+    """Rows as JSON lines, compressed, in one file per bundle and shard. A bundle that is repeated writes new ones."""
+
+    def __init__(self, folder: str, shards: int) -> None:
+        self.folder = folder
+        self.shards = shards
+
+    def start_bundle(self) -> None:
+        self._runs: dict[int, tuple[str, Any, Any]] = {}
+
+    def process(self, row: Any) -> None:
+        shard = digest("shard", row.id) % self.shards if self.shards > 1 else 0
+        run = self._runs.get(shard)
+        if run is None:
+            path = FileSystems.join(self.folder, f"run-{shard:05d}-{uuid.uuid4().hex}.jsonl.zst")
+            file = FileSystems.create(path, mime_type="application/zstd", compression_type="uncompressed")
+            run = self._runs[shard] = (path, file, zstandard.ZstdCompressor(level=1).stream_writer(file))
+        run[2].write(_as_json(row))
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        window = GlobalWindow()
+        for shard, (path, file, writer) in self._runs.items():
+            writer.close()
+            file.close()
+            yield WindowedValue((shard, path), window.max_timestamp(), (window,))
+        self._runs = {}
 
 
 class _WriteShard(beam.DoFn):
@@ -83,22 +107,31 @@ class _WriteShard(beam.DoFn):
         self.folder = folder
         self.row_type = row_type
 
-    def process(self, shard: tuple[int, Iterable[bytes]]) -> Iterator[str]:
-        number, rows = shard
-        table = sorted_table(rows, self.row_type)
+    def process(self, shard: tuple[int, Iterable[str]]) -> Iterator[str]:
+        number, runs = shard
+        lines = b"".join(map(_read_run, sorted(runs)))
         path = FileSystems.join(self.folder, f"shard-{number:05d}.parquet")
-        write_parquet(table, path)
+        write_parquet(sorted_table(lines, self.row_type), path)
         yield path
 
 
-def sorted_table(rows: Iterable[bytes], row_type: type) -> pa.Table:
-    """Rows of one type, each as a JSON object, as one table in the order of `ORDER`."""
-    lines = list(rows)
+def _read_run(path: str) -> bytes:
+    with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+        return zstandard.ZstdDecompressor().stream_reader(file.read()).read()
+
+
+def _as_json(row: Any) -> bytes:
+    # In a process that has not imported a row's type, Beam decodes it as a named tuple of its own making.
+    return orjson.dumps(row, default=lambda part: part._asdict(), option=orjson.OPT_APPEND_NEWLINE)
+
+
+def sorted_table(lines: bytes, row_type: type) -> pa.Table:
+    """Rows of one type, a JSON object a line, as one table in the order of `ORDER`."""
     schema = arrow_schema(row_type)
-    block = max(1 << 20, 2 * max(map(len, lines)) + 2)
+    # In one block: a row must not be longer than a block, and a shard is small enough to be one.
     table = pj.read_json(
-        io.BytesIO(b"\n".join(lines)),
-        pj.ReadOptions(block_size=block, use_threads=False),
+        pa.BufferReader(lines),
+        pj.ReadOptions(block_size=len(lines) + 1, use_threads=False),
         pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
     )
     return table.cast(schema).sort_by([(name, "ascending") for name in ORDER if name in schema.names]).combine_chunks()

@@ -13,7 +13,6 @@ import apache_beam as beam
 import orjson
 import pyarrow.parquet as pq
 import zstandard
-from apache_beam import typehints
 from apache_beam.coders import registry
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
@@ -46,6 +45,11 @@ class Piece:
     first_row: int = 0
     rows: int = -1
     """Rows to read at most; -1 for all."""
+    offset: int = 0
+    end: int = -1
+    """From where to where, in bytes, in a JSONL file that is not compressed; -1 for its end."""
+    heavy: bool = False
+    """Whether it cannot be cut further and holds more than one worker should go on with alone."""
 
 
 class RowUnreadable(Exception):
@@ -87,7 +91,7 @@ def raw_rows(
     if piece.path.endswith(PARQUET):
         rows = _parquet_rows(piece, columns)
     elif piece.path.endswith(JSONL):
-        rows = _jsonl_rows(piece.path, max_bytes)
+        rows = _jsonl_rows(piece, max_bytes)
     else:
         rows = _text_rows(piece.path, max_bytes)
     number = piece.first_row
@@ -114,15 +118,19 @@ def _parquet_rows(piece: Piece, columns: tuple[str, ...] | None) -> Iterator[tup
                 number += 1
 
 
-def _jsonl_rows(path: str, max_bytes: int) -> Iterator[tuple[int, dict[str, Any] | RowUnreadable]]:
-    with open_input(path) as file:
-        number = -1
-        while line := file.readline(max_bytes + 1):
+def _jsonl_rows(piece: Piece, max_bytes: int) -> Iterator[tuple[int, dict[str, Any] | RowUnreadable]]:
+    with open_input(piece.path) as file:
+        if piece.offset:
+            file.seek(piece.offset)
+        number, position = piece.first_row - 1, piece.offset
+        while (piece.end < 0 or position < piece.end) and (line := file.readline(max_bytes + 1)):
             number += 1
+            position += len(line)
             if len(line) > max_bytes:
                 start, size = line[:500], len(line)
                 while not line.endswith(b"\n") and (line := file.readline(1 << 20)):
                     size += len(line)
+                    position += len(line)
                 yield number, _too_long(size, max_bytes, start)
             elif not line.isspace():
                 yield number, _json_object(line)
@@ -165,7 +173,8 @@ def _too_long(size: int, max_bytes: int, start: bytes) -> RowUnreadable:
 class ReadRows(beam.PTransform):
     """Typed rows of all pieces, one per id; what cannot be read, and repeated ids, are in `failed`.
 
-    Grouping by id also redistributes the rows over the workers, which the slow steps that follow need.
+    Only pieces and ids are shuffled. A row is read by the worker that goes on to work on it, so that a corpus never has
+    to fit into a shuffle; repeated ids are found beforehand, by reading the ids alone.
     """
 
     def __init__(self, pieces: Iterable[Piece], parser: Parser, *, max_bytes: int = 5_000_000) -> None:
@@ -175,29 +184,60 @@ class ReadRows(beam.PTransform):
         self.max_bytes = max_bytes
 
     def expand(self, start: beam.pvalue.PBegin) -> tuple[beam.PCollection, beam.PCollection]:
-        read = (
-            start
-            | "List pieces" >> beam.Create(self.pieces)
-            | "Spread pieces" >> beam.Reshuffle()
-            | "Read pieces"
-            >> beam.ParDo(
-                _Read(self.parser, self.max_bytes, len({p.name for p in self.pieces}) <= COUNTED_FILES)
-            ).with_outputs(FAILED, main="rows")
-        )
-        read["rows"].element_type = typehints.KV[str, self.parser.row_type]
-        read[FAILED].element_type = FailedRow
-        unique = (
-            read["rows"]
+        pieces = start | "List pieces" >> beam.Create(self.pieces) | "Spread pieces" >> beam.Reshuffle()
+        repeated = (
+            pieces
+            | "Read ids" >> beam.ParDo(_ReadIds(self.parser, self.max_bytes)).with_output_types(tuple[str, str])
             | "Group by id" >> beam.GroupByKey()
-            | "Keep one per id" >> beam.ParDo(_KeepFirst()).with_outputs(FAILED, main="rows")
+            | "Find repeated ids" >> beam.FlatMap(_repetitions).with_output_types(tuple[str, str])
         )
-        unique["rows"].element_type = self.parser.row_type
-        unique[FAILED].element_type = FailedRow
-        failed = (read[FAILED], unique[FAILED]) | "Unreadable" >> beam.Flatten()
-        return unique["rows"], failed
+        per_file = len({piece.name for piece in self.pieces}) <= COUNTED_FILES
+        read = pieces | "Read rows" >> beam.ParDo(
+            _ReadRows(self.parser, self.max_bytes, per_file), beam.pvalue.AsDict(repeated)
+        ).with_outputs(FAILED, main="rows")
+        read["rows"].element_type = self.parser.row_type
+        read[FAILED].element_type = FailedRow
+        rows = read["rows"]
+        if any(piece.heavy for piece in self.pieces):
+            rows = rows | "Spread rows" >> beam.Reshuffle()
+        return rows, read[FAILED]
 
 
-class _Read(beam.DoFn):
+class _ReadIds(beam.DoFn):
+    """(id, place) of every readable row that brings its own id."""
+
+    def __init__(self, parser: Parser, max_bytes: int) -> None:
+        self.parser = parser
+        self.max_bytes = max_bytes
+
+    def process(self, piece: Piece) -> Iterator[tuple[str, str]]:
+        key = getattr(self.parser, "key", None) or (lambda values, file, row: self.parser(values, file, row).id)
+        for number, values in raw_rows(piece, self.parser.columns, self.max_bytes):
+            if isinstance(values, RowUnreadable):
+                continue
+            try:
+                id = key(values, piece.name, number)
+            except RowUnreadable:
+                continue
+            if id is not None:
+                yield id, _place(piece.name, number)
+
+
+def _place(file: str, row: int) -> str:
+    return f"{file}\x1f{row}"
+
+
+def _repetitions(group: tuple[str, Iterable[str]]) -> Iterator[tuple[str, str]]:
+    """(place, where the id stood first) of every row whose id an earlier row has."""
+    places = list(group[1])
+    if len(places) > 1:
+        order = sorted((file, int(row)) for file, _, row in (place.rpartition("\x1f") for place in places))
+        file, row = order[0]
+        for later in order[1:]:
+            yield _place(*later), f"{file} row {row}"
+
+
+class _ReadRows(beam.DoFn):
     def __init__(self, parser: Parser, max_bytes: int, per_file: bool) -> None:
         self.parser = parser
         self.max_bytes = max_bytes
@@ -205,7 +245,7 @@ class _Read(beam.DoFn):
         self.read = Metrics.counter(NAMESPACE, "read")
         self.unreadable = Metrics.counter(NAMESPACE, "unreadable")
 
-    def process(self, piece: Piece) -> Iterator[Any]:
+    def process(self, piece: Piece, repeated: dict[str, str]) -> Iterator[Any]:
         count = 0
         for number, values in raw_rows(piece, self.parser.columns, self.max_bytes):
             count += 1
@@ -213,52 +253,18 @@ class _Read(beam.DoFn):
                 if isinstance(values, RowUnreadable):
                     raise values
                 row = self.parser(values, piece.name, number)
-                yield row.id, row
+                first = repeated.get(_place(piece.name, number)) if repeated else None
+                if first is not None:
+                    message = f"the id {row.id!r} already stands in {first}"
+                    raise RowUnreadable("duplicate_id", message, row.text, row.id)
+                yield row
             except RowUnreadable as error:
                 self.unreadable.inc()
+                id = error.id or f"{piece.name}:{number}"
                 yield beam.pvalue.TaggedOutput(
                     FAILED,
-                    FailedRow(
-                        error.id or f"{piece.name}:{number}",
-                        error.id,
-                        piece.name,
-                        number,
-                        "read",
-                        error.error,
-                        str(error),
-                        error.excerpt,
-                    ),
+                    FailedRow(id, error.id, piece.name, number, "read", error.error, str(error), error.excerpt),
                 )
         self.read.inc(count)
         if self.per_file:
             Metrics.counter(NAMESPACE, f"read from {piece.name}").inc(count)
-
-
-class _KeepFirst(beam.DoFn):
-    """Of the rows that share an id, the first in input order goes on."""
-
-    def __init__(self) -> None:
-        self.unreadable = Metrics.counter(NAMESPACE, "unreadable")
-
-    def process(self, group: tuple[str, Iterable[Any]]) -> Iterator[Any]:
-        id, found = group
-        rows = list(found)
-        if len(rows) > 1:
-            rows.sort(key=lambda row: (row.source_file, row.source_row))
-        first = rows[0]
-        yield first
-        for row in rows[1:]:
-            self.unreadable.inc()
-            yield beam.pvalue.TaggedOutput(
-                FAILED,
-                FailedRow(
-                    id,
-                    id,
-                    row.source_file,
-                    row.source_row,
-                    "read",
-                    "duplicate_id",
-                    f"the id {id!r} already stands in {first.source_file} row {first.source_row}",
-                    row.text[:500],
-                ),
-            )

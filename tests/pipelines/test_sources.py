@@ -137,6 +137,36 @@ def test_a_limit_takes_the_first_rows_in_order(tmp_path, limit):
     assert found.rows == min(limit, 16)
 
 
+@pytest.mark.parametrize("limit", [None, 1, 1999, 2500])
+def test_a_large_file_is_read_in_pieces_and_every_line_once(tmp_path, limit):
+    with (tmp_path / "a.jsonl").open("w") as file:
+        for i in range(3000):
+            file.write(
+                json.dumps({"id": str(i), "text": f"text {i} " + "x" * (i * 37 % 400)}) + "\n" + "\n" * (i % 97 == 0)
+            )
+    rows, failed, found = read(tmp_path, limit=limit)
+    assert [d.id for d in rows] == [str(i) for i in range(3000)][:limit] and not failed
+    assert limit == 1 or len(found.pieces) > 10
+    lines = (tmp_path / "a.jsonl").read_text().split("\n")
+    assert all(json.loads(lines[d.source_row])["id"] == d.id for d in rows)
+
+
+def test_a_last_line_without_a_newline_is_read(tmp_path):
+    (tmp_path / "a.jsonl").write_text(
+        "".join(json.dumps({"id": str(i), "text": "t" * 400}) + "\n" for i in range(400))[:-1]
+    )
+    rows, failed, _ = read(tmp_path)
+    assert len(rows) == 400 and not failed
+
+
+def test_a_large_compressed_file_is_spread_over_the_workers(tmp_path, monkeypatch):
+    monkeypatch.setattr(inputs, "LARGEST_PIECE", 1000)
+    content = "".join(json.dumps({"id": str(i), "text": f"text {i}"}) + "\n" for i in range(500))
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(content.encode()))
+    rows, _, found = read(tmp_path)
+    assert found.pieces[0].heavy and len(rows) == 500
+
+
 def test_rows_without_an_id_get_one_that_stays(tmp_path):
     lines(tmp_path / "a.jsonl", {"text": "one"}, {"text": "two", "id": ""}, {"text": "three", "id": None})
     first, _, _ = read(tmp_path)
