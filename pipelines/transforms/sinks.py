@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import uuid
 from collections.abc import Iterable, Iterator
@@ -11,6 +10,7 @@ from typing import Any
 import apache_beam as beam
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json as pj
 import pyarrow.parquet as pq
 import zstandard
@@ -29,23 +29,26 @@ ORDER = ("source_file", "source_row", "id")
 
 
 def write_parquet(table: pa.Table, path: str) -> None:
-    """Write a table as the Hub likes it: zstd, page index, content-defined chunking, small row groups.
+    """Write a table, in the order of `ORDER`, as the Hub likes it: zstd, page index, content-defined chunking, small
+    row groups.
 
-    The file appears under its name only when it is complete.
+    Rows are put in order one row group at a time, and the file appears under its name only when it is complete.
     """
-    buffer = io.BytesIO()
-    pq.write_table(
-        table,
-        buffer,
-        compression="zstd",
-        compression_level=3,
-        row_group_size=ROW_GROUP,
-        write_page_index=True,
-        use_content_defined_chunking=True,
-    )
+    order = pc.sort_indices(table, [(name, "ascending") for name in ORDER if name in table.column_names])
     part = f"{path}.part-{os.getpid()}"
-    with FileSystems.create(part, mime_type="application/octet-stream") as file:
-        file.write(buffer.getbuffer())
+    with (
+        FileSystems.create(part, mime_type="application/octet-stream", compression_type="uncompressed") as file,
+        pq.ParquetWriter(
+            file,
+            table.schema,
+            compression="zstd",
+            compression_level=3,
+            write_page_index=True,
+            use_content_defined_chunking=True,
+        ) as writer,
+    ):
+        for start in range(0, table.num_rows, ROW_GROUP):
+            writer.write_table(table.take(order.slice(start, ROW_GROUP)), row_group_size=ROW_GROUP)
     if FileSystems.exists(path):  # an earlier attempt of this bundle got this far
         FileSystems.delete([path])
     FileSystems.rename([part], [path])
@@ -109,9 +112,9 @@ class _WriteShard(beam.DoFn):
 
     def process(self, shard: tuple[int, Iterable[str]]) -> Iterator[str]:
         number, runs = shard
-        lines = b"".join(map(_read_run, sorted(runs)))
         path = FileSystems.join(self.folder, f"shard-{number:05d}.parquet")
-        write_parquet(sorted_table(lines, self.row_type), path)
+        write_parquet(read_rows(b"".join(map(_read_run, sorted(runs))), self.row_type), path)
+        pa.default_memory_pool().release_unused()
         yield path
 
 
@@ -125,8 +128,8 @@ def _as_json(row: Any) -> bytes:
     return orjson.dumps(row, default=lambda part: part._asdict(), option=orjson.OPT_APPEND_NEWLINE)
 
 
-def sorted_table(lines: bytes, row_type: type) -> pa.Table:
-    """Rows of one type, a JSON object a line, as one table in the order of `ORDER`."""
+def read_rows(lines: bytes, row_type: type) -> pa.Table:
+    """Rows of one type, a JSON object a line, as a table."""
     schema = arrow_schema(row_type)
     # In one block: a row must not be longer than a block, and a shard is small enough to be one.
     table = pj.read_json(
@@ -134,4 +137,4 @@ def sorted_table(lines: bytes, row_type: type) -> pa.Table:
         pj.ReadOptions(block_size=len(lines) + 1, use_threads=False),
         pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
     )
-    return table.cast(schema).sort_by([(name, "ascending") for name in ORDER if name in schema.names]).combine_chunks()
+    return table.cast(schema)

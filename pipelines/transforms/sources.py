@@ -28,6 +28,7 @@ TEXT = (".txt", ".md", ".markdown")
 PARQUET = (".parquet",)
 FORMATS = PARQUET + JSONL + TEXT
 
+ID_GROUPS = 4096
 COUNTED_FILES = 200
 """Up to this many input files have a counter each."""
 
@@ -187,8 +188,8 @@ class ReadRows(beam.PTransform):
         pieces = start | "List pieces" >> beam.Create(self.pieces) | "Spread pieces" >> beam.Reshuffle()
         repeated = (
             pieces
-            | "Read ids" >> beam.ParDo(_ReadIds(self.parser, self.max_bytes)).with_output_types(tuple[str, str])
-            | "Group by id" >> beam.GroupByKey()
+            | "Read ids" >> beam.ParDo(_ReadIds(self.parser, self.max_bytes)).with_output_types(tuple[int, str])
+            | "Group by hash of id" >> beam.GroupByKey()
             | "Find repeated ids" >> beam.FlatMap(_repetitions).with_output_types(tuple[str, str])
         )
         per_file = len({piece.name for piece in self.pieces}) <= COUNTED_FILES
@@ -204,13 +205,13 @@ class ReadRows(beam.PTransform):
 
 
 class _ReadIds(beam.DoFn):
-    """(id, place) of every readable row that brings its own id."""
+    """(hash, place and id) of every readable row that brings its own id. Few hashes, so that a group is worth its keep."""
 
     def __init__(self, parser: Parser, max_bytes: int) -> None:
         self.parser = parser
         self.max_bytes = max_bytes
 
-    def process(self, piece: Piece) -> Iterator[tuple[str, str]]:
+    def process(self, piece: Piece) -> Iterator[tuple[int, str]]:
         key = getattr(self.parser, "key", None) or (lambda values, file, row: self.parser(values, file, row).id)
         for number, values in raw_rows(piece, self.parser.columns, self.max_bytes):
             if isinstance(values, RowUnreadable):
@@ -220,21 +221,25 @@ class _ReadIds(beam.DoFn):
             except RowUnreadable:
                 continue
             if id is not None:
-                yield id, _place(piece.name, number)
+                yield zlib.crc32(id.encode()) % ID_GROUPS, f"{_place(piece.name, number)}\x1f{id}"
 
 
 def _place(file: str, row: int) -> str:
     return f"{file}\x1f{row}"
 
 
-def _repetitions(group: tuple[str, Iterable[str]]) -> Iterator[tuple[str, str]]:
+def _repetitions(group: tuple[int, Iterable[str]]) -> Iterator[tuple[str, str]]:
     """(place, where the id stood first) of every row whose id an earlier row has."""
-    places = list(group[1])
-    if len(places) > 1:
-        order = sorted((file, int(row)) for file, _, row in (place.rpartition("\x1f") for place in places))
-        file, row = order[0]
-        for later in order[1:]:
-            yield _place(*later), f"{file} row {row}"
+    places: dict[str, list[tuple[str, int]]] = {}
+    for found in group[1]:
+        file, row, id = found.split("\x1f", 2)
+        places.setdefault(id, []).append((file, int(row)))
+    for order in places.values():
+        if len(order) > 1:
+            order.sort()
+            file, row = order[0]
+            for later in order[1:]:
+                yield _place(*later), f"{file} row {row}"
 
 
 class _ReadRows(beam.DoFn):

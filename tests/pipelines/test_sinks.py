@@ -4,6 +4,8 @@ import dataclasses
 import random
 import shutil
 import subprocess
+import tempfile
+from pathlib import Path
 
 import apache_beam as beam
 import orjson
@@ -14,11 +16,17 @@ from hypothesis import strategies as st
 
 from pipelines.runs.errors import RunFailed
 from pipelines.runs.folder import OutputFolder, check_sum
-from pipelines.transforms.sinks import WriteShards, sorted_table, write_parquet
+from pipelines.transforms.sinks import WriteShards, read_rows, write_parquet
 from schemas.columns import column, to_table
 from schemas.documents import Document
 from schemas.verdicts import Finding, Judgement
 from tests.pipelines.direct import collect
+
+
+def stored(documents, row_type, folder):
+    """Rows written and read back."""
+    write_parquet(read_rows(as_json(documents), row_type), str(folder / "a.parquet"))
+    return pq.read_table(folder / "a.parquet")
 
 
 def as_json(documents):
@@ -56,9 +64,9 @@ def test_bytes_do_not_depend_on_order_or_workers(tmp_path, shards):
     assert sorted(found) == sorted(d.id for d in documents)
 
 
-def test_rows_of_a_shard_are_in_input_order():
+def test_rows_of_a_shard_are_in_input_order(tmp_path):
     documents = rows(2500)
-    table = sorted_table(as_json(random.Random(2).sample(documents, 2500)), Document)
+    table = stored(random.Random(2).sample(documents, 2500), Document, tmp_path)
     order = list(zip(table["source_file"].to_pylist(), table["source_row"].to_pylist(), strict=True))
     assert order == sorted(order) and table.num_rows == 2500
 
@@ -95,17 +103,18 @@ ROW = st.builds(
 @given(st.lists(ROW, min_size=1, max_size=5))
 def test_nothing_is_lost_on_the_way_through_json(rows):
     direct = to_table(rows, Trial).sort_by([("source_row", "ascending"), ("id", "ascending")])
-    assert sorted_table(as_json(rows), Trial).to_pylist() == direct.to_pylist()
+    with tempfile.TemporaryDirectory() as folder:
+        assert stored(rows, Trial, Path(folder)).to_pylist() == direct.to_pylist()
 
 
-def test_a_row_longer_than_a_block_is_written():
+def test_a_row_longer_than_a_block_is_written(tmp_path):
     (row,) = rows(1)
     long = dataclasses.replace(row, text="x" * 5_000_000)
-    assert sorted_table(as_json([row, long]), Document).num_rows == 2
+    assert stored([row, long], Document, tmp_path).num_rows == 2
 
 
 def test_files_are_as_the_hub_likes_them(tmp_path):
-    write_parquet(sorted_table(as_json(rows(2500)), Document), str(tmp_path / "a.parquet"))
+    write_parquet(read_rows(as_json(rows(2500)), Document), str(tmp_path / "a.parquet"))
     metadata = pq.ParquetFile(tmp_path / "a.parquet").metadata
     assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [1000, 1000, 500]
     column = metadata.row_group(0).column(0)
@@ -118,7 +127,7 @@ def test_publishing_numbers_the_shards_and_describes_them(tmp_path):
     out.begin()
     for number in (0, 4, 9):
         write_parquet(
-            sorted_table(as_json(rows(10 + number)), Document),
+            read_rows(as_json(rows(10 + number)), Document),
             f"{out.path}/.unfinished/data/shard-{number:05d}.parquet",
         )
     files = out.publish()
@@ -147,7 +156,7 @@ def test_a_full_disk_leaves_nothing_that_looks_finished(tmp_path):
         noise = random.Random(3)
         big = [Document(str(i), "", noise.randbytes(400).hex(), "en", "", "f", i) for i in range(2000)]
         with pytest.raises(Exception, match="No space left"):
-            write_parquet(sorted_table(as_json(big), Document), str(disk / "a.parquet"))
+            write_parquet(read_rows(as_json(big), Document), str(disk / "a.parquet"))
         assert not (disk / "a.parquet").exists()
     finally:
         subprocess.run(["umount", disk], check=True)
