@@ -42,7 +42,7 @@ from schemas.manifest import Manifest
 OK, FAILED, USAGE, STOPPED, INTERRUPTED = 0, 1, 2, 3, 130
 SHARD_BYTES = 64_000_000
 """Input bytes per output shard, all rephrasings counted."""
-FEW, SMALL_SHARD_BYTES = 16, 2_000_000
+FEW, SMALL_SHARD_BYTES = 16, 1_000_000
 """A smaller job makes a few files all the same, since each is written by one worker."""
 PACKAGES = ("tokenmill", "apache-beam", "openai", "pyarrow", "sentence-transformers", "torch", "sentencex", "py3langid")
 
