@@ -57,6 +57,11 @@ def _ascii(digits: str) -> str:
     return "".join(str(int(c)) if c.isdecimal() else c for c in digits)
 
 
+_RATE_OR_SCALE = re.compile(r" ?(?:(?:/|per|an) ?(h(?:r|our)?)|(Celsius|Fahrenheit|[CF]))\b", re.IGNORECASE)
+COMPOUND = {"km": {"h": "km/h"}, "mi": {"h": "mph"}, "°": {"c": "°C", "f": "°F"}}
+"""Units that the words after them turn into others: "96 miles per hour", "5 degrees Celsius"."""
+
+
 def unit_of(word: str, text: str, at: int) -> str:
     """Canonical unit spelled `word`, which begins at or after `at`; for "square km" the next word is read too."""
     lower = word.lower()
@@ -67,7 +72,10 @@ def unit_of(word: str, text: str, at: int) -> str:
         return LONG_UNITS.get((lower, UNITS.get(second, second)), "")
     if lower in CASED_UNITS and word not in ("V", "W") and not word.islower():
         return ""
-    return UNITS.get(lower, "")
+    unit = UNITS.get(lower, "")
+    if unit in COMPOUND and (follows := _RATE_OR_SCALE.match(text, text.index(word, at) + len(word))):
+        return COMPOUND[unit].get((follows[1] or follows[2])[0].lower(), unit)
+    return unit
 
 
 def starts_sentence(text: str, start: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from functools import cache, lru_cache
 
 
@@ -201,7 +202,8 @@ ABBREVIATIONS = frozenset(
 LABELS = frozenset(
     _words(
         "q a question answer step part chapter section fact point event item scene act lesson unit note key day "
-        "paragraph example figure table exercise tip reason turn slide"
+        "paragraph example figure table exercise tip reason turn slide phase stage topic segment episode idea lesson rule "
+        "item case problem task round module section exhibit act timeline recap takeaway overview summary faq intro outro"
     )
 )
 """Words that number a rewrite's own structure at the beginning of a line: "Step 3", "Question 2"."""
@@ -236,7 +238,16 @@ wallonia walloon; flanders flemish; normandy norman normans; burgundy burgundian
 australia australian; brazil brazilian; india indian; italy italian; mexico mexican; egypt egyptian; iran iranian;
 korea korean; kenya kenyan; chile chilean; colombia colombian; cuba cuban; ukraine ukrainian; austria austrian;
 hungary hungarian; africa african; europe european; asia asian; morocco moroccan; syria syrian; jordan jordanian;
-bavaria bavarian; sicily sicilian
+bavaria bavarian; sicily sicilian;
+uae emirati emiratis emirates; myanmar burma burmese; madagascar malagasy; laos lao laotian; ivory ivorian;
+nepal nepali nepalese; lanka lankan; togo togolese; niger nigerien; swaziland swazi eswatini; lesotho basotho;
+barbados barbadian bajan; bahamas bahamian; slovenia slovene slovenian; bosnia bosnian bosniak; tajikistan tajik;
+kazakhstan kazakh; uzbekistan uzbek; turkmenistan turkmen; kyrgyzstan kyrgyz; monaco monacan; islam islamic muslim
+muslims; byzantium byzantine byzantines; castile castilian; catalonia catalan catalans; basque basques; brittany breton
+bretons; prussia prussian; saxony saxon saxons; hesse hessian; tuscany tuscan; lombardy lombard; carthage carthaginian;
+troy trojan trojans; crete cretan; sparta spartan; thebes theban; moscow muscovite; glasgow glaswegian; liverpool
+liverpudlian; manchester mancunian; france franco; britain anglo; china sino; japan nippon; india indo; russia russo;
+austria austro; greece greco graeco hellenic; italy italo; portugal luso; spain hispano; africa afro
 """
 _ALIASES = {word: group.split()[0] for group in _DEMONYMS.split(";") for word in group.split()}
 _SUFFIXES = (
@@ -267,9 +278,20 @@ _SUFFIXES = (
 )
 
 
+_LETTERS = str.maketrans({"ø": "o", "ł": "l", "ß": "ss", "æ": "ae", "œ": "oe", "đ": "d", "ð": "d", "þ": "th", "ı": "i"})
+
+
+def unaccented(word: str) -> str:
+    """A lower-cased word in plain letters, as many write it: "čapek" gives "capek"."""
+    letters = unicodedata.normalize("NFKD", word.translate(_LETTERS))
+    return "".join([c for c in letters if not unicodedata.combining(c)])
+
+
 @lru_cache(maxsize=1 << 15)
 def stem(word: str) -> str:
-    """A form that words of one root share ("Chad" and "Chadian"), of at least four letters."""
+    """A form that words of one root share ("Chad" and "Chadian"), of at least four letters, without accents."""
+    if not word.isascii():
+        word = unaccented(word)
     shorter = True
     while shorter:
         shorter = False

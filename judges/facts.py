@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import NamedTuple
 
-from judges.fact_text import AFTER, Fact, canonical, split_words, starts_sentence, unit_of
+from judges.fact_text import AFTER, COMPOUND, Fact, canonical, split_words, starts_sentence, unit_of
 from judges.fact_words import (
     DECADES,
     FUNCTION_WORDS,
@@ -77,7 +77,7 @@ _MONTH = (
     r"|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec)\b\.?)"
 )
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th)?(?!\d|[.,:]\d)"
-_MONTH_DAYS = re.compile(rf"{_MONTH} (?:the )?({_DAY}(?:(?:–|-|, and |, | and | to ){_DAY}(?! ?[a-z%]))*)")
+_MONTH_DAYS = re.compile(rf"{_MONTH} (?:the )?({_DAY}(?:(?:–|-|, and |, | and | to ){_DAY}(?! ?[A-Za-z%]))*)")
 _DAY_FIRST = re.compile(
     rf"(?:st|nd|rd|th)?(?: ?(?:–|-|and|to|or|,|&) ?\d{{1,2}}(?:st|nd|rd|th)?){{0,4}}(?: of)? ({_MONTH})"
 )
@@ -132,7 +132,7 @@ def _extract(text: str, english: bool, named: bool) -> Facts:
             found, short, numerals, month, strong = _run(run) if end - start < 200 else _read_run(run)
             if month >= 0:
                 read_until = _month(text, run, start + month, month, numbers, offers)
-            if named and found and not (run.lower() in UNITS and start > 1 and text[start - 2].isdigit()):
+            if named and found and not (run.lower() in UNITS and _measures(text, start)):
                 strong = strong or (start > 1 and text[start - 1] == " " and text[start - 2].islower())
                 names.append(Fact("name", start, end, found, "", strong or not starts_sentence(text, start)))
                 name_words.update(found)
@@ -185,6 +185,11 @@ def forget() -> None:
     _remembered.cache_clear()
 
 
+def _measures(text: str, start: int) -> bool:
+    """Whether the word at `start` follows a number or "degrees", so that its capital is that of a unit."""
+    return start > 1 and (text[start - 2].isdigit() or text.endswith(("degrees ", "degree "), max(0, start - 8), start))
+
+
 def _list_marker(text: str, start: int, end: int) -> bool:
     """Whether the digits only number a line: "2. Then ..."."""
     if text[end + 1 : end + 2] not in (" ", ""):
@@ -213,6 +218,8 @@ def _plain(digits: str, attached: str, after: str) -> tuple[str, str, str, tuple
     if (not after.islower() and after) or lower in _SCALING:
         return None
     unit = UNITS.get(lower, "")
+    if unit in COMPOUND:
+        return None
     if len(digits) == 4 and "1000" <= digits <= "2100" and not unit:
         return ("date", digits, "", (digits,)) if after else None  # an ISO date may follow
     return ("number", digits, unit, (digits,)) if len(digits) > 2 or lower in _NO_DATE or unit else None

@@ -66,22 +66,35 @@ class Embedder:
         return np.stack(vectors)
 
 
+_SHORT, _LONG = 100, 400
+"""Characters between which the least similarity grows with a text's length."""
+
+
 @dataclass(frozen=True)
 class Similarity:
-    """Cosine of the embeddings of source and rewrite; refuses below `minimum` with `drifts_from_source`."""
+    """Cosine of the embeddings of source and rewrite; refuses below `minimum_of` their length with `drifts_from_source`."""
 
     embedder: Embedder = field(default_factory=Embedder)
-    minimum: float = 0.65
+    minimum: float = 0.6
+    """For texts of at least 400 characters; `minimum_of` says how much less is asked of shorter ones."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.minimum <= 1:
             raise ValueError(f"Similarity.minimum is a cosine in [0, 1], not {self.minimum}")
 
+    def minimum_of(self, length: int) -> float:
+        """The least cosine when the shorter text has `length` characters: three quarters of `minimum` up to 100.
+
+        In a sentence or two a few other words move the embedding far, while unrelated ones stay as far apart as ever.
+        """
+        share = (min(max(length, _SHORT), _LONG) - _SHORT) / (_LONG - _SHORT)
+        return self.minimum * (0.75 + 0.25 * share)
+
     async def __call__(self, source: str, rewrite: str) -> Verdict:
         """Judge `rewrite`; the score is the cosine, cut at 0 and rounded to 4 decimals."""
         first, second = await self.embedder.embed((source, rewrite))
         score = round(min(1.0, max(0.0, float(first @ second))), 4)
-        if score >= self.minimum:
+        if score >= self.minimum_of(min(len(source.strip()), len(rewrite.strip()))):
             return Verdict("similarity", True, score)
         detail = f"Stay with what the source says: the rewrite is about something else (similarity {score:.2f})."
         return Verdict("similarity", False, score, "drifts_from_source", (Finding("drifts_from_source", detail),))

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from importlib import resources
 
 
+HALVES = ("dev", "test")
+"""`test` may be empty, between two rounds of tuning."""
+
+
 @dataclass(frozen=True)
 class Pair:
     """A passage and one honest paraphrase of it."""
 
     id: str
     half: str
-    """`dev` or `test`; all passages of an article are in one half."""
+    """`dev` or `test`, a row's `half` in `passages.jsonl`."""
     title: str
     source: str
     rewrite: str
@@ -32,7 +36,10 @@ def _rows(name: str) -> list[dict]:
 def pairs(half: str | None = None) -> list[Pair]:
     """All pairs, or those of one half, in the order of the files."""
     passages = {row["id"]: row for row in _rows("passages.jsonl")}
-    pools: dict[str, dict[str, dict[str, None]]] = {"dev": {}, "test": {}}
+    for row in passages.values():
+        if row["half"] not in HALVES:
+            raise ValueError(f"passages.jsonl: {row['id']} is in half {row['half']!r}, which is none of {HALVES}")
+    pools: dict[str, dict[str, dict[str, None]]] = {half: {} for half in HALVES}
     for row in passages.values():
         for kind, names in row["names"].items():
             pools[row["half"]].setdefault(kind, {}).update(dict.fromkeys(names))
