@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from judges.differences import Difference, Quotes
+from judges.fact_derived import as_share, converted, enumerates, implied_dates, recounts, same_times, worked_out
 from judges.fact_names import names_added, names_lost
-from judges.fact_text import Fact, split_words
-from judges.fact_words import LABELS, SIZES
+from judges.fact_text import Fact
+from judges.fact_words import FUNCTION_WORDS, SIZES
 from judges.facts import Facts, extract
 from judges.negation import negations_changed
 from judges.unchanged import plainly_covers
@@ -77,7 +78,7 @@ class Coverage:
         before, after = extract(source, language), extract(rewrite, language)
         found = _numbers(source, rewrite, before, after, context, language)
         lost, names = names_lost(source, before, after)
-        found += names_added(rewrite, before, after, context, language)
+        found += names_added(source, rewrite, before, after, context, language)
         forgiven = 0
         if lost:
             if len(lost) <= self.names_lost * names:
@@ -127,12 +128,11 @@ def _numbers(source: str, rewrite: str, before: Facts, after: Facts, context: st
         # A word that vanishes alone may be grammar ("the two men"), a small one that appears a count ("in three ways");
         # one that replaces another is neither.
         lost = [fact for fact in lost if fact.strong or not _determined(source, fact)]
-        added = [fact for fact in added if fact.strong or rewrite[fact.start : fact.end].lower() not in _COUNTS]
-    if lost:
-        sizes = _sizes(after.numbers)
-        lost = [fact for fact in lost if fact.keys[0] != "1" and not _converted(fact, sizes)]
-    if added:
-        added = [fact for fact in added if not _numbers_a_part(rewrite, fact) and (lost or fact.keys[0] != "1")]
+        added = [f for f in added if f.strong or not _counts(rewrite, f) or recounts(f, rewrite, source, before)]
+    if len(lost) + len(added) <= _FINDINGS:  # else the texts differ beyond what one implies of the other
+        lost, added = _implied(lost, added, (source, before), (rewrite, after))
+    lost = [fact for fact in lost if fact.keys[0] != "1"]
+    added = [fact for fact in added if lost or fact.keys[0] != "1" or _counted(fact, rewrite, source)]
     found = [Difference(f"{fact.kind}_lost", fact, in_source=True) for fact in lost]
     found += [Difference(f"{fact.kind}_added", fact) for fact in added]
     if before.units and not after.units <= before.units:
@@ -140,6 +140,37 @@ def _numbers(source: str, rewrite: str, before: Facts, after: Facts, context: st
     return found or (_scores_changed(source, rewrite, before, after) if _SCORE.search(rewrite) else [])
 
 
+def _implied(
+    lost: list[Fact], added: list[Fact], old: tuple[str, Facts], new: tuple[str, Facts]
+) -> tuple[list[Fact], list[Fact]]:
+    """Facts lost and added less those that the other text has in another form, or implies."""
+    (source, before), (rewrite, after) = old, new
+    changed = bool(lost and added)
+    if lost:
+        lost = same_times(lost, source, rewrite)
+        lost = [fact for fact in lost if not converted(fact, after.numbers) and not as_share(fact, after.words)]
+        if not changed:
+            lost = implied_dates(lost, rewrite, after)
+    if added:
+        added = same_times(added, rewrite, source)
+        added = [fact for fact in added if not enumerates(fact, rewrite, after.words)]
+        if not changed:
+            added = [f for f in added if not converted(f, before.numbers) and not as_share(f, before.words)]
+            added = worked_out(implied_dates(added, source, before), (rewrite, after), (source, before))
+    return lost, added
+
+
+def _counted(fact: Fact, rewrite: str, source: str) -> bool:
+    """Whether "1 km" is a figure, which the source does not have as "a kilometre"; "No. 1" may mean the best."""
+    if rewrite[fact.start : fact.end] != "1":
+        return False
+    noun = _COUNTED.match(rewrite, fact.end)
+    if not noun or noun[1] in FUNCTION_WORDS:
+        return False
+    return not re.search(rf"\b(?:an?|one|per|each|every|single|the) (?:\w+ )?{noun[1][:4]}", source, re.IGNORECASE)
+
+
+_COUNTED = re.compile(r"[ -]([a-z]{3,})")
 _SCORE = re.compile(r"\d[-–:]\d")
 
 
@@ -176,19 +207,18 @@ def _unmatched(facts: Iterable[Fact], offers: frozenset[str]) -> list[Fact]:
 
 
 _COUNTS = frozenset(["two", "three"])
+
+
+def _counts(text: str, fact: Fact) -> bool:
+    return text[fact.start : fact.end].lower() in _COUNTS
+
+
 _THE = re.compile(r"\b(?:the|these|those|all|his|her|its|their|our|of) $", re.IGNORECASE)
 
 
 def _determined(text: str, fact: Fact) -> bool:
     """Whether a number word refers back, as in "the two" or "all three"."""
     return _THE.search(text, max(0, fact.start - 7), fact.start) is not None
-
-
-def _numbers_a_part(text: str, fact: Fact) -> bool:
-    """Whether a number counts the rewrite's own parts at the beginning of a line: "Step 3", "Question 2:"."""
-    begin = text.rfind("\n", max(0, fact.start - 24), fact.start) + 1
-    words = split_words(text[begin : fact.start]) if begin or fact.start < 24 else []
-    return len(words) == 1 and words[0] in LABELS
 
 
 _ALIKE = ({"£", "lb"}, {"°", "°C"}, {"°", "°F"})
@@ -207,25 +237,9 @@ def _units_changed(before: Facts, after: Facts) -> list[Difference]:
             key = fact.keys[0]
             if fact.unit and key in units:
                 if fact.unit in units[key]:
-                    units.pop(key)
-                    changed.pop(key, None)
+                    if fact.unit not in SIZES:
+                        units.pop(key)
+                        changed.pop(key, None)
                 elif not any({fact.unit, unit} in _ALIKE for unit in units[key]):
                     changed.setdefault(key, fact)
     return [Difference("unit_changed", fact, "/".join(sorted(units[key]))) for key, fact in changed.items()]
-
-
-def _sizes(facts: Iterable[Fact]) -> list[tuple[str, float]]:
-    return [(SIZES[f.unit][0], float(f.keys[0]) * SIZES[f.unit][1]) for f in facts if f.unit in SIZES and _plain(f)]
-
-
-def _converted(fact: Fact, sizes: list[tuple[str, float]]) -> bool:
-    """Whether a lost quantity is only the other half of "5 km (3.1 mi)", whose first half was kept."""
-    if fact.unit not in SIZES or not _plain(fact):
-        return False
-    dimension, factor = SIZES[fact.unit]
-    size = float(fact.keys[0]) * factor
-    return any(d == dimension and abs(s - size) <= 0.06 * max(s, size) for d, s in sizes)
-
-
-def _plain(fact: Fact) -> bool:
-    return len(fact.keys[0]) < 16 and fact.keys[0].replace(".", "", 1).isdecimal()

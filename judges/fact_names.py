@@ -6,7 +6,7 @@ import re
 
 from judges.differences import Difference
 from judges.fact_words import FUNCTION_WORDS, IMPLIED, LABELS, NUMBER_WORDS, ROMAN, name_stem, ordinary, stem
-from judges.facts import Fact, Facts, acronym, extract, split_words, starts_sentence
+from judges.facts import SHORT_COUNTRIES, Fact, Facts, acronym, extract, split_words, starts_sentence
 
 
 def names_lost(source: str, before: Facts, after: Facts) -> tuple[list[Difference], int]:
@@ -58,7 +58,9 @@ def _acronym(text: str, fact: Fact) -> str:
     return acronym(fact.keys, text[fact.start : min(fact.end, fact.start + 200)])
 
 
-def names_added(rewrite: str, before: Facts, after: Facts, context: str, language: str) -> list[Difference]:
+def names_added(
+    source: str, rewrite: str, before: Facts, after: Facts, context: str, language: str
+) -> list[Difference]:
     """Names of the rewrite with a word that neither the source nor the context has in any form."""
     unknown = after.name_words - before.words
     english = language[:2] in ("en", "", "un")
@@ -88,7 +90,11 @@ def names_added(rewrite: str, before: Facts, after: Facts, context: str, languag
             and not (key in ROMAN and ROMAN[key] in before.offers)
             and not (key in IMPLIED or key in NUMBER_WORDS or key in FUNCTION_WORDS or _label(key))
         ]
+        if len(new) > 1 and len(fact.keys) <= 12:
+            new = _not_spelled_out(new, fact, before)
         if not new or tuple(new) in found:
+            continue
+        if _abbreviates(rewrite[fact.start : fact.end], source):
             continue
         short = _acronym(rewrite, fact)
         if _abbreviated(short, fact, before) or (around and _abbreviated(short, fact, around)):
@@ -108,6 +114,35 @@ def names_added(rewrite: str, before: Facts, after: Facts, context: str, languag
         if new:
             found[tuple(new)] = Difference("name_added", fact)
     return list(found.values())
+
+
+def _not_spelled_out(new: list[str], fact: Fact, before: Facts) -> list[str]:
+    """Words of `new` without those that spell out an acronym of the other text: "United States" for "U.S."."""
+    for size in (4, 3, 2):
+        for at in range(len(fact.keys) - size + 1):
+            part = fact.keys[at : at + size]
+            short = "".join(word[0] for word in part)
+            if short in before.acronyms or (short in before.name_words and short in SHORT_COUNTRIES):
+                new = [word for word in new if word not in part]
+    return new
+
+
+def _abbreviates(run: str, other: str) -> bool:
+    """Whether capitals shorten common words that stand in the other text: "IP" innings pitched, "TDs" touchdowns."""
+    letters = run.removesuffix("s")
+    if not (2 <= len(letters) <= 5 and letters.isascii() and letters.isalpha() and letters.isupper()):
+        return False
+    letters = letters.lower()
+    words = r"\w*[ -]".join(letters)
+    if re.search(rf"\b{words}\w*", other):
+        return True
+    # Of one word, its first letter and that of its second part: only long words have parts.
+    return len(letters) == 2 and any(
+        re.search(rf"\b{letters[0]}[a-z]{{2,}}{letters[1]}[a-z]{{2,}}", word) for word in _LONG_WORD.findall(other)
+    )
+
+
+_LONG_WORD = re.compile(r"\b[a-z]{8,20}\b")
 
 
 def _begins_sentence(text: str, fact: Fact) -> bool:

@@ -92,7 +92,7 @@ _SCALING = frozenset(
 )
 _NO_DATE = FUNCTION_WORDS - _SCALING
 _NO_NAME = PARTICLES | NUMBER_WORDS | FUNCTION_WORDS | {"bc", "bce", "ad", "ce", "am", "pm"}
-_DOTTED = frozenset(["us", "uk", "un", "eu", "usa", "ussr", "uae"])
+SHORT_COUNTRIES = frozenset(["us", "uk", "un", "eu", "usa", "ussr", "uae"])
 _SPELLED_ACRONYMS = frozenset(["us", "it", "who", "un"])
 """Function words that are names in capitals."""
 _NUMBER_WORDS = NUMBER_WORDS - {"one", "first"}
@@ -339,7 +339,7 @@ def _read_run(run: str) -> _Run:
     if month >= 0:
         words = [w for w in words if w not in MONTHS] if len(words) <= 1 or month == 0 else words
     if "." in run and len(run) < 200:  # "the U.S. Army"
-        words += [w for w in run.replace(".", "").lower().split() if w in _DOTTED]
+        words += [w for w in run.replace(".", "").lower().split() if w in SHORT_COUNTRIES]
     distinct = tuple(dict.fromkeys(words))
     numerals = tuple([ROMAN[w] for w in words if w in ROMAN])
     return _Run(distinct, acronym(distinct, run), numerals, month, words[:1] != every[:1])

@@ -11,7 +11,9 @@ from judges.fact_words import NUMBER_WORDS, ONES, ORDINAL_SCALES, ORDINALS, SCAL
 _SMALL = frozenset(str(number) for number in range(11))
 _COMPOUNDING = frozenset([*SCALES, *ORDINAL_SCALES, *TENS])
 _NUMBER_WORD = "|".join(sorted(NUMBER_WORDS, key=len, reverse=True))
-_SPELLED = re.compile(rf"(?:half an? )?(?:{_NUMBER_WORD})(?:(?: and |[ -])(?:{_NUMBER_WORD})\b)*", re.IGNORECASE)
+_SPELLED = re.compile(
+    rf"(?:half an? )?(?:{_NUMBER_WORD})(?:(?: and a half(?= )|(?: and |[ -])(?:{_NUMBER_WORD})\b))*", re.IGNORECASE
+)
 
 
 def note_spelled(text: str, present: frozenset[str], numbers: list[Fact], offers: set[str]) -> None:
@@ -83,6 +85,9 @@ def _values(tokens: list[str]) -> list[tuple[str, int]]:
                 total, current = total + current, Decimal(0)
             if token in ORDINAL_SCALES:
                 flush()
+        elif token == "half" and size and not total and last != 0.5:
+            current += Decimal("0.5")  # "two and a half"
+            size += 1
         elif token == "half":
             flush()
             current, size, last = Decimal("0.5"), 1, 1

@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 from importlib import resources
 
-
 HALVES = ("dev", "test")
 """`test` may be empty, between two rounds of tuning."""
 

@@ -1,0 +1,279 @@
+"""Numbers and dates that one text states and the other implies: "the next day" is "November 1", 3 and 2 medals are 5.
+
+Asked only about the few facts that a plain comparison of keys left over (`judges.coverage`).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable
+from datetime import date, timedelta
+
+from judges.fact_text import Fact, split_words
+from judges.fact_words import LABELS, ORDINALS, SIZES, stem
+from judges.facts import Facts
+
+# ---------------------------------------------------------------------------------------------------- clock times
+_CLOCK = re.compile(
+    r"(?<![\d.,:])(\d{1,2})(?:(?::|\.|: )(\d\d)(?![\d:]|\.\d))?(?: ?(?:([ap])\.?m\b\.?| (in the morning|in the afternoon|in the "
+    r"evening|at night|o['’]clock)))?",
+    re.IGNORECASE,
+)
+_MARKS = {"in the morning": "a", "in the afternoon": "p", "in the evening": "p", "at night": "p"}
+
+
+def clock_times(text: str) -> dict[int, tuple[int, frozenset[int]]]:
+    """Where clock times ("17:00", "5 p.m.") begin: their ends, and the minutes since midnight that they may mean."""
+    found = {}
+    for match in _CLOCK.finditer(text):
+        hour, minute, half, words = match.groups()
+        if (not half and not words and (not minute or match[0][len(hour)] == ".")) or int(hour) > 24:
+            continue
+        minutes = 60 * int(hour) + int(minute or 0)
+        if minutes % 60 != int(minute or 0) or int(minute or 0) > 59:
+            continue
+        half = (half or _MARKS.get((words or "").lower(), "")).lower()
+        if half and int(hour) <= 12:
+            meant = frozenset([minutes % 720 + (720 if half == "p" else 0)])
+        else:  # "5:00" may be in the afternoon
+            meant = frozenset([minutes] if int(hour) > 12 or hour[0] == "0" else [minutes, minutes % 720 + 720])
+        found[match.start()] = (match.end(), meant)
+    return found
+
+
+def same_times(facts: list[Fact], text: str, other: str) -> list[Fact]:
+    """`facts` of `text` less those that belong to a clock time that `other` states too."""
+    if not any(fact.strong and fact.kind == "number" for fact in facts):
+        return facts
+    theirs = frozenset().union(*(meant for _, meant in clock_times(other).values()))
+    if not theirs:
+        return facts
+    kept = [(start, end) for start, (end, meant) in clock_times(text).items() if meant & theirs]
+    starts = [start for start, _ in kept]
+
+    def told(fact: Fact) -> bool:
+        at = bisect_left(starts, fact.start + 1) - 1
+        return at >= 0 and fact.end <= kept[at][1] + 1
+
+    return [fact for fact in facts if not told(fact)]
+
+
+# ------------------------------------------------------------------------------------------------ days and years apart
+_LATER = re.compile(
+    r"\b(?:next|following|later|afterwards?|after|on|subsequent) (?:day|morning|evening|night|afternoon|date)\b"
+    r"|\b(?:day|night|morning) (?:after|later|afterwards?)\b|\btomorrow\b",
+    re.IGNORECASE,
+)
+_EARLIER = re.compile(
+    r"\b(?:previous|preceding|day|night|evening) (?:day|night|evening|before|earlier)\b|\beve\b"
+    r"|\byesterday\b",
+    re.IGNORECASE,
+)
+_YEAR_LATER = re.compile(
+    r"\b(?:next|following|later|subsequent) (?:year|season|summer|winter|spring|autumn|fall)\b(?!,? \(?(?:in )?\d)"
+    r"|\b(?:year|season) (?:after|later|afterwards?)\b",
+    re.IGNORECASE,
+)
+_YEAR_EARLIER = re.compile(
+    r"\b(?:previous|preceding|last|prior) (?:year|season|summer|winter|spring|autumn)\b"
+    r"|\b(?:year|season) (?:before|earlier)\b",
+    re.IGNORECASE,
+)
+
+
+def _steps(text: str, facts: Facts, unit: str, later: re.Pattern, earlier: re.Pattern) -> frozenset[int]:
+    """How many days or years apart `text` says that things are."""
+    apart = {
+        int(fact.keys[0])
+        for fact in facts.numbers
+        if fact.unit == unit and fact.keys[0].isdecimal() and len(fact.keys[0]) < 4
+    }
+    steps = apart | {-n for n in apart}
+    if later.search(text):
+        steps.add(1)
+    if earlier.search(text):
+        steps.add(-1)
+    return frozenset(steps)
+
+
+def implied_dates(facts: list[Fact], other: str, theirs: Facts) -> list[Fact]:
+    """`facts` less the days and years that `other` tells by their distance from another of its days or years."""
+    if not any(fact.kind == "date" for fact in facts):
+        return facts
+    days = [key for key in theirs.keys if "/" in key]
+    years = [int(key) for key in theirs.keys if key.isdecimal() and len(key) == 4]
+    by_day = _steps(other, theirs, "d", _LATER, _EARLIER) if days else ()
+    by_year = _steps(other, theirs, "yr", _YEAR_LATER, _YEAR_EARLIER) if years else ()
+    reached = {key for day in days[:_MANY] for key in _shifted(day, by_day)}
+    reached |= {str(year + step) for year in years[:_MANY] for step in by_year}
+    return [fact for fact in facts if fact.kind != "date" or fact.keys[0] not in reached]
+
+
+_MANY = 64
+"""Years and sums are tried of this many numbers at most."""
+
+
+def _shifted(key: str, steps: Iterable[int]) -> list[str]:
+    month, _, day = key.partition("/")
+    try:
+        start = date(2001, int(month), int(day))
+    except ValueError:
+        return []
+    return [f"{moved.month}/{moved.day}" for step in steps for moved in (start + timedelta(days=step),)]
+
+
+# ------------------------------------------------------------------------------------------------------------- counts
+def worked_out(facts: list[Fact], here: tuple[str, Facts], there: tuple[str, Facts]) -> list[Fact]:
+    """`facts` of one text less what its reader can count: years between two dates of the other text, sums and lists.
+
+    A sum's parts ("five medals: three gold, two silver") and a list's items ("the four states A, B, C and D") stand in
+    the same sentence, where they are compared as facts of their own. Only for texts that lost no number.
+    """
+    if not facts:
+        return facts
+    (text, own), (other, theirs) = here, there
+    years = sorted({int(key) for key in theirs.keys if key.isdecimal() and len(key) == 4})[:_MANY]
+    spans = {str(b - a) for i, a in enumerate(years) for b in years[i + 1 :]}
+
+    def known(fact: Fact) -> bool:
+        if fact.kind != "number" or fact.strong:
+            return False
+        if fact.unit == "yr":
+            return fact.keys[0] in spans
+        if fact.unit or recounts(fact, text, other, theirs):
+            return False
+        return _adds_up(fact, text, own) or _lists(fact, text)
+
+    return [fact for fact in facts if not known(fact)]
+
+
+def _sentence(text: str, fact: Fact) -> tuple[int, int]:
+    """The sentence around a fact, at most 300 characters to each side."""
+    begin = max([m.end() for m in _SENTENCE_END.finditer(text, max(0, fact.start - 300), fact.start)], default=0)
+    end = _SENTENCE_END.search(text, fact.end, fact.end + 300)
+    return max(begin, fact.start - 300), end.start() if end else min(len(text), fact.end + 300)
+
+
+_SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n")
+
+
+def _adds_up(fact: Fact, text: str, facts: Facts) -> bool:
+    """Whether two to four other numbers of the sentence, in a row, add up to this one."""
+    begin, end = _sentence(text, fact)
+    near = [f for f in facts.numbers if begin <= f.start < end and f.kind == "number" and f.start != fact.start]
+    values = [
+        int(f.keys[0]) for f in sorted(near, key=lambda f: f.start)[:12] if f.keys[0].isdecimal() and len(f.keys[0]) < 6
+    ]
+    total = int(fact.keys[0]) if fact.keys[0].isdecimal() else -1
+    return any(sum(values[i : i + n]) == total for n in (2, 3, 4) for i in range(len(values) - n + 1))
+
+
+def _lists(fact: Fact, text: str) -> bool:
+    """Whether the sentence lists ("a, b and c") as many things as the fact says."""
+    begin, end = _sentence(text, fact)
+    for clause in _CLAUSE_END.split(text[begin:end]):
+        ands = list(_AND.finditer(clause))
+        if ands and (commas := clause.count(",", 0, ands[-1].start())) and str(commas + 2) == fact.keys[0]:
+            return True
+    return False
+
+
+_CLAUSE_END = re.compile(r"[.;:!?()\n]")
+_AND = re.compile(r",? (?:and|or|&) ")
+_WORDS_AFTER = re.compile(r"[ -]([^\W\d_]+)(?:[ -]([^\W\d_]+))?")
+
+
+def recounts(fact: Fact, text: str, other: str, theirs: Facts) -> bool:
+    """Whether `other` counts the same things (one of the next two words) and says another number of them."""
+    if _ordinal(text, fact) or text[max(0, fact.start - 4) : fact.start].lower() == "the ":
+        return False
+    nouns = _nouns(text, fact.end)
+    return bool(nouns) and any(
+        f.kind == "number" and f.keys[0] != fact.keys[0] and nouns & _nouns(other, f.end) and not _ordinal(other, f)
+        for f in theirs.numbers
+    )
+
+
+def _ordinal(text: str, fact: Fact) -> bool:
+    return text[fact.start : fact.end].lower().endswith(("st", "nd", "rd", "th", "third", "second"))
+
+
+def _nouns(text: str, at: int) -> frozenset[str]:
+    match = _WORDS_AFTER.match(text, at)
+    return frozenset(stem(w) for w in match.groups() if w and len(w) > 3 and w.islower()) if match else frozenset()
+
+
+# -------------------------------------------------------------------------------------------------------- enumeration
+_ORDINAL_NAMES = {str(value): word for word, value in ORDINALS.items() if value < 13}
+
+
+def enumerates(fact: Fact, text: str, words: frozenset[str]) -> bool:
+    """Whether a number only orders the parts of its own text: "(2)", "step two", "a second problem", "the third"."""
+    key = fact.keys[0]
+    if not key.isdecimal() or len(key) > 2 or fact.unit:
+        return False
+    spelled = text[fact.start : fact.end].lower().removesuffix(" one")
+    before, after = text[max(0, fact.start - 24) : fact.start], text[fact.end : fact.end + 1]
+    if spelled == key and before[-1:] == "(" and after == ")":
+        return "(1)" in text
+    if spelled in ORDINALS:
+        return key == "2" or _ORDINAL_NAMES[str(int(key) - 1)] in words if int(key) < 13 else False
+    line = before.rpartition("\n")
+    label = split_words(before)[-1:]
+    if not label or label[0] not in LABELS or not before.endswith((" ", "#")):
+        return False
+    begins = len(split_words(line[2])) <= 2 and (line[1] or fact.start < 24)
+    return bool(begins) or text.lower().count(f"{label[0]} ") > 1
+
+
+# ----------------------------------------------------------------------------------------------- shares, conversions
+_SHARES = {
+    "50": ("half", "halves"),
+    "25": ("quarter", "fourth"),
+    "75": ("quarters", "fourths"),
+    "20": ("fifth", "five"),
+    "33": ("third", "thirds"),
+    "67": ("thirds",),
+    "66": ("thirds",),
+    "10": ("tenth", "ten"),
+    "100": ("all", "every", "whole"),
+}
+
+
+def as_share(fact: Fact, words: frozenset[str]) -> bool:
+    """Whether a percentage is told in a word: 50 % as "half", 20 % as "one in five"."""
+    return fact.unit == "%" and not words.isdisjoint(_SHARES.get(fact.keys[0].partition(".")[0], ()))
+
+
+def converted(fact: Fact, others: Iterable[Fact]) -> bool:
+    """Whether a quantity is only the other half of "5 km (3.1 mi)" or "-5 °C (23 °F)", whose first half is in `others`."""
+    if not _plain(fact):
+        return False
+    value = float(fact.keys[0])
+    if fact.unit in ("°C", "°F"):
+        degrees = [(f.unit, float(f.keys[0])) for f in others if f.unit in ("°C", "°F", "°") and _plain(f)]
+        return any(
+            unit != fact.unit and any(_same_heat(fact.unit, value, sign * d) for sign in (1, -1)) for unit, d in degrees
+        )
+    if fact.unit not in SIZES:
+        return False
+    dimension, factor = SIZES[fact.unit]
+    size = value * factor
+    sizes = [
+        (SIZES[f.unit][0], float(f.keys[0]) * SIZES[f.unit][1])
+        for f in others
+        if f.unit in SIZES and f.unit != fact.unit and _plain(f)
+    ]
+    return any(d == dimension and abs(s - size) <= 0.06 * max(s, size) for d, s in sizes)
+
+
+def _same_heat(unit: str, value: float, other: float) -> bool:
+    """Whether `value` in `unit`, of unknown sign, is `other` in the other unit, to a degree or two."""
+    if unit == "°C":
+        return abs(abs((other - 32) / 1.8) - value) <= 1
+    return abs(abs(other * 1.8 + 32) - value) <= 1.8
+
+
+def _plain(fact: Fact) -> bool:
+    return len(fact.keys[0]) < 16 and fact.keys[0].replace(".", "", 1).isdecimal()
