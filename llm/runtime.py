@@ -91,14 +91,15 @@ class Runtime:
     def submit(self, coroutine: Coroutine[Any, Any, Any]) -> Future:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
 
-    def start(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        """Start a coroutine that tells its outcome itself; lighter than `submit`."""
-        self.loop.call_soon_threadsafe(self._spawn, coroutine)
+    def start(self, coroutines: list[Coroutine[Any, Any, None]]) -> None:
+        """Start coroutines that tell their outcome themselves; lighter than `submit`."""
+        self.loop.call_soon_threadsafe(self._spawn, coroutines)
 
-    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        task = self.loop.create_task(coroutine)
-        self._tasks.add(task)  # the loop itself holds tasks only weakly
-        task.add_done_callback(self._tasks.discard)
+    def _spawn(self, coroutines: list[Coroutine[Any, Any, None]]) -> None:
+        for coroutine in coroutines:
+            task = self.loop.create_task(coroutine)
+            self._tasks.add(task)  # the loop itself holds tasks only weakly
+            task.add_done_callback(self._tasks.discard)
 
     def stats(self) -> dict[str, RoleStats]:
         """Counters by role, up to now."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import queue
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -17,6 +19,11 @@ from llm.errors import RunStopped
 from llm.models import Models
 from pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
 from schemas.documents import FailedRow
+
+HANDED_OVER = 32
+"""Rows that the two threads of a worker hand each other at a time,"""
+HELD = 0.005
+"""and the seconds after which fewer will do."""
 
 In = TypeVar("In", contravariant=True)
 
@@ -79,6 +86,41 @@ class Rollout(beam.PTransform):
         return outputs
 
 
+class _Outbox:
+    """What the loop's thread has finished, handed to the worker's thread a few at a time: waking a thread for every row
+    costs more than a row's checks."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._held: list[Any] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._sent: queue.SimpleQueue[list[Any]] = queue.SimpleQueue()
+
+    def put(self, finished: Any) -> None:
+        """On the loop's thread."""
+        self._held.append(finished)
+        if len(self._held) >= HANDED_OVER:
+            self._send()
+        elif self._timer is None:
+            self._timer = self._loop.call_later(HELD, self._send)
+
+    def _send(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._held:
+            self._sent.put(self._held)
+            self._held = []
+
+    @property
+    def filled(self) -> bool:
+        return not self._sent.empty()
+
+    def get(self) -> list[Any]:
+        """On the worker's thread: wait for the next few."""
+        return self._sent.get()
+
+
 class _Roll(beam.DoFn):
     def __init__(self, step: Step, models: Models, window: int) -> None:
         self.step = step
@@ -100,14 +142,18 @@ class _Roll(beam.DoFn):
 
     def start_bundle(self) -> None:
         self._running = 0
-        self._finished: queue.SimpleQueue = queue.SimpleQueue()
+        self._waiting: list[Any] = []
+        self._ready: deque[Any] = deque()
+        self._finished = _Outbox(self._runtime.loop)
 
     def process(self, row: Any, window=beam.DoFn.WindowParam, timestamp=beam.DoFn.TimestampParam) -> Iterator[Any]:
         while self._running >= self.size:
             yield self._next()
         self._running += 1
-        self._runtime.start(self._roll(row, timestamp, window, self._finished))
-        while not self._finished.empty():
+        self._waiting.append(self._roll(row, timestamp, window, self._finished))
+        if len(self._waiting) >= HANDED_OVER:
+            self._start()
+        while self._ready or self._finished.filled:
             yield self._next()
 
     def finish_bundle(self) -> Iterator[Any]:
@@ -115,7 +161,12 @@ class _Roll(beam.DoFn):
             yield self._next()
         self._count()
 
-    async def _roll(self, row: Any, timestamp: Any, window: Any, finished: queue.SimpleQueue) -> None:
+    def _start(self) -> None:
+        if self._waiting:
+            self._runtime.start(self._waiting)
+            self._waiting = []
+
+    async def _roll(self, row: Any, timestamp: Any, window: Any, finished: _Outbox) -> None:
         try:
             outcome = await self.step(row, self._runtime.client.ask)
         except RunStopped as error:
@@ -127,8 +178,7 @@ class _Roll(beam.DoFn):
 
     def _next(self) -> Any:
         """The next finished element, under its own time and window, which need not be those of the present call."""
-        outcome, timestamp, window = self._finished.get()
-        self._running -= 1
+        outcome, timestamp, window = self._take()
         if isinstance(outcome, RunStopped):
             self._drain()
             self._runtime.stopped(outcome)
@@ -146,11 +196,17 @@ class _Roll(beam.DoFn):
         value = WindowedValue(row, timestamp, (window,))
         return value if kind == DATA else beam.pvalue.TaggedOutput(kind, value)
 
+    def _take(self) -> tuple[Any, Any, Any]:
+        if not self._ready:
+            self._start()
+            self._ready.extend(self._finished.get())
+        self._running -= 1
+        return self._ready.popleft()
+
     def _drain(self) -> None:
         """Let calls that are in flight arrive, since they are paid for; the cache keeps them for the next run."""
         while self._running:
-            self._finished.get()
-            self._running -= 1
+            self._take()
 
     def _count(self) -> None:
         """Turn what the client counted since the last time into Beam metrics."""
