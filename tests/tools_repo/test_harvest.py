@@ -97,7 +97,7 @@ def test_a_server_sees_neither_our_environment_nor_our_files(tmp_path, monkeypat
     uid = {name for name in found if name.startswith("uid-")}
     told = {"PATH", "HOME", "LANG", "TMPDIR", "PWD", "MODE", "CI", "NO_COLOR", "DO_NOT_TRACK", "PYTHONUNBUFFERED"}
     # Where these tests themselves stand below /tmp, the way to the mounted interpreter is seen there.
-    below = {PurePosixPath(m.target).parts[2] for m in MOUNTS if m.target.startswith("/tmp/")}
+    below = {PurePosixPath(path).parts[2] for path in MOUNTS if path.startswith("/tmp/")}
     assert found - uid <= told | {"LC_CTYPE"} | below and uid != {"uid-0"}
 
 
