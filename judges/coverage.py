@@ -145,6 +145,9 @@ def _implied(
 ) -> tuple[list[Fact], list[Fact]]:
     """Facts lost and added less those that the other text has in another form, or implies."""
     (source, before), (rewrite, after) = old, new
+    distances = [fact for fact in lost if fact.unit in ("d", "yr")]
+    if added and distances and len(distances) == len(lost) and not implied_dates(added, source, before):
+        return [], []  # "two days later" became a date
     changed = bool(lost and added)
     if lost:
         lost = same_times(lost, source, rewrite)
@@ -183,7 +186,9 @@ def _scores_changed(source: str, rewrite: str, before: Facts, after: Facts) -> l
     return [
         Difference("number_added", second)
         for first, second in pairs
-        if frozenset((first.keys[0], second.keys[0])) not in known and not {first.kind, second.kind} & {"date"}
+        if frozenset((first.keys[0], second.keys[0])) not in known
+        and not {first.kind, second.kind} & {"date"}
+        and same_times([second], rewrite, source)
     ]
 
 

@@ -9,6 +9,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable
 from datetime import date, timedelta
+from itertools import pairwise
 
 from judges.fact_text import Fact, split_words
 from judges.fact_words import LABELS, ORDINALS, SIZES, stem
@@ -137,13 +138,15 @@ def worked_out(facts: list[Fact], here: tuple[str, Facts], there: tuple[str, Fac
     spans = {str(b - a) for i, a in enumerate(years) for b in years[i + 1 :]}
 
     def known(fact: Fact) -> bool:
-        if fact.kind != "number" or fact.strong:
+        if fact.kind != "number":
             return False
         if fact.unit == "yr":
-            return fact.keys[0] in spans
-        if fact.unit or recounts(fact, text, other, theirs):
+            return not fact.strong and fact.keys[0] in spans
+        if fact.unit:
             return False
-        return _adds_up(fact, text, own) or _lists(fact, text)
+        return _adds_up(fact, text, own) or (
+            len(fact.keys[0]) == 1 and _lists(fact, text) and not recounts(fact, text, other, theirs)
+        )
 
     return [fact for fact in facts if not known(fact)]
 
@@ -159,14 +162,16 @@ _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n")
 
 
 def _adds_up(fact: Fact, text: str, facts: Facts) -> bool:
-    """Whether two to four other numbers of the sentence, in a row, add up to this one."""
+    """Whether two to four other numbers of the sentence, in a row, add up to this one, or two are so far apart."""
     begin, end = _sentence(text, fact)
     near = [f for f in facts.numbers if begin <= f.start < end and f.kind == "number" and f.start != fact.start]
     values = [
         int(f.keys[0]) for f in sorted(near, key=lambda f: f.start)[:12] if f.keys[0].isdecimal() and len(f.keys[0]) < 6
     ]
     total = int(fact.keys[0]) if fact.keys[0].isdecimal() else -1
-    return any(sum(values[i : i + n]) == total for n in (2, 3, 4) for i in range(len(values) - n + 1))
+    return any(sum(values[i : i + n]) == total for n in (2, 3, 4) for i in range(len(values) - n + 1)) or (
+        not fact.strong and total in (abs(a - b) for a, b in pairwise(values))
+    )
 
 
 def _lists(fact: Fact, text: str) -> bool:
@@ -211,9 +216,9 @@ _ORDINAL_NAMES = {str(value): word for word, value in ORDINALS.items() if value 
 def enumerates(fact: Fact, text: str, words: frozenset[str]) -> bool:
     """Whether a number only orders the parts of its own text: "(2)", "step two", "a second problem", "the third"."""
     key = fact.keys[0]
-    if not key.isdecimal() or len(key) > 2 or fact.unit:
-        return False
     spelled = text[fact.start : fact.end].lower().removesuffix(" one")
+    if not key.isdecimal() or len(key) > 2 or (fact.unit and spelled not in ORDINALS):
+        return False
     before, after = text[max(0, fact.start - 24) : fact.start], text[fact.end : fact.end + 1]
     if spelled == key and before[-1:] == "(" and after == ")":
         return "(1)" in text
@@ -263,7 +268,7 @@ def converted(fact: Fact, others: Iterable[Fact]) -> bool:
     sizes = [
         (SIZES[f.unit][0], float(f.keys[0]) * SIZES[f.unit][1])
         for f in others
-        if f.unit in SIZES and f.unit != fact.unit and _plain(f)
+        if f.unit in SIZES and _plain(f) and (f.unit != fact.unit or f.unit == "t")
     ]
     return any(d == dimension and abs(s - size) <= 0.06 * max(s, size) for d, s in sizes)
 

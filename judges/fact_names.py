@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from judges.differences import Difference
-from judges.fact_words import FUNCTION_WORDS, IMPLIED, LABELS, NUMBER_WORDS, ROMAN, name_stem, ordinary, stem
+from judges.fact_words import ADDRESSES, FUNCTION_WORDS, IMPLIED, LABELS, NUMBER_WORDS, ROMAN, name_stem, ordinary, stem
 from judges.facts import SHORT_COUNTRIES, Fact, Facts, acronym, extract, split_words, starts_sentence
 
 
@@ -88,13 +88,13 @@ def names_added(
             and key not in labels
             and key not in lower_case
             and not (key in ROMAN and ROMAN[key] in before.offers)
-            and not (key in IMPLIED or key in NUMBER_WORDS or key in FUNCTION_WORDS or _label(key))
+            and not (key in IMPLIED or key in NUMBER_WORDS or key in FUNCTION_WORDS or key in ADDRESSES or _label(key))
         ]
         if len(new) > 1 and len(fact.keys) <= 12:
             new = _not_spelled_out(new, fact, before)
         if not new or tuple(new) in found:
             continue
-        if _abbreviates(rewrite[fact.start : fact.end], source):
+        if _abbreviates(rewrite[fact.start : fact.end], source, before) or _addressed(rewrite, fact):
             continue
         short = _acronym(rewrite, fact)
         if _abbreviated(short, fact, before) or (around and _abbreviated(short, fact, around)):
@@ -127,14 +127,26 @@ def _not_spelled_out(new: list[str], fact: Fact, before: Facts) -> list[str]:
     return new
 
 
-def _abbreviates(run: str, other: str) -> bool:
+_ADDRESSED = re.compile(r"(?:^|[.!?:][\"”]? |\n)[^\W\d_]+(?: [^\W\d_]+)?, (?:Mrs?\.? |Ms\.? |Dr\.? )?$")
+
+
+def _addressed(text: str, fact: Fact) -> bool:
+    """Whether a dialogue's speaker turns to somebody, in a sentence of its own: "Thank you, Mr. Lopez!" """
+    if " " in text[fact.start : fact.end].replace(". ", "") or text[fact.end : fact.end + 1] not in ("!", "?", "."):
+        return False
+    return _ADDRESSED.search(text[max(0, fact.start - 40) : fact.start]) is not None
+
+
+def _abbreviates(run: str, other: str, facts: Facts) -> bool:
     """Whether capitals shorten common words that stand in the other text: "IP" innings pitched, "TDs" touchdowns."""
     letters = run.removesuffix("s")
+    if len(run) > 2 and run[-1] in facts.offers:  # "WW2"
+        letters = run[:-1]
     if not (2 <= len(letters) <= 5 and letters.isascii() and letters.isalpha() and letters.isupper()):
         return False
     letters = letters.lower()
     words = r"\w*[ -]".join(letters)
-    if re.search(rf"\b{words}\w*", other):
+    if re.search(rf"\b{words}", other, re.IGNORECASE):
         return True
     # Of one word, its first letter and that of its second part: only long words have parts.
     return len(letters) == 2 and any(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import cache, lru_cache
 
@@ -112,8 +113,8 @@ _UNITS = {
     "m2": "m2 m²",
     "mi2": "mi2 mi²",
     "m3": "m3 m³",
-    "km/h": "kmh kph",
-    "mph": "mph",
+    "km/h": "kmh kph km/h",
+    "mph": "mph mi/h",
     "kn": "kn knot knots",
     "s": "s sec secs second seconds",
     "min": "min mins minute minutes",
@@ -208,6 +209,11 @@ LABELS = frozenset(
 )
 """Words that number a rewrite's own structure at the beginning of a line: "Step 3", "Question 2"."""
 
+ADDRESSES = frozenset(
+    _words("mom mum mommy mummy dad daddy grandma grandpa granny professor teacher captain madam folks")
+)
+"""Words with which the people of a dialogue address each other."""
+
 FUNCTION_WORDS = frozenset(
     _words(
         "the a an in on at of for from to by with and or but nor so yet as if when while where who whom whose "
@@ -281,6 +287,10 @@ _SUFFIXES = (
 _LETTERS = str.maketrans({"ø": "o", "ł": "l", "ß": "ss", "æ": "ae", "œ": "oe", "đ": "d", "ð": "d", "þ": "th", "ı": "i"})
 
 
+_BRITISH = re.compile(r"is(?=ations?$|ational$|e[ds]?$|ing$)")
+"""The one spelling difference that names of organisations often have."""
+
+
 def unaccented(word: str) -> str:
     """A lower-cased word in plain letters, as many write it: "čapek" gives "capek"."""
     letters = unicodedata.normalize("NFKD", word.translate(_LETTERS))
@@ -292,6 +302,8 @@ def stem(word: str) -> str:
     """A form that words of one root share ("Chad" and "Chadian"), of at least four letters, without accents."""
     if not word.isascii():
         word = unaccented(word)
+    if len(word) > 6:
+        word = _BRITISH.sub("iz", word)
     shorter = True
     while shorter:
         shorter = False

@@ -92,7 +92,7 @@ _SCALING = frozenset(
 )
 _NO_DATE = FUNCTION_WORDS - _SCALING
 _NO_NAME = PARTICLES | NUMBER_WORDS | FUNCTION_WORDS | {"bc", "bce", "ad", "ce", "am", "pm"}
-SHORT_COUNTRIES = frozenset(["us", "uk", "un", "eu", "usa", "ussr", "uae"])
+SHORT_COUNTRIES = frozenset(["us", "dc", "uk", "un", "eu", "usa", "ussr", "uae"])
 _SPELLED_ACRONYMS = frozenset(["us", "it", "who", "un"])
 """Function words that are names in capitals."""
 _NUMBER_WORDS = NUMBER_WORDS - {"one", "first"}
