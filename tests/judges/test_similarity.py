@@ -88,6 +88,22 @@ def test_similarity_passes_a_paraphrase_and_refuses_another_subject():
     assert drifted.score == round(drifted.score, 4)
 
 
+def test_less_is_asked_of_short_texts():
+    check = Similarity(minimum=0.6)
+    asked = [check.minimum_of(length) for length in (0, 100, 250, 400, 10_000)]
+    assert asked == pytest.approx([0.45, 0.45, 0.525, 0.6, 0.6])
+
+    async def judge() -> list:
+        museum = "The museum is open Monday to Friday from 9:00 to 17:00. Entry costs €7.50."
+        visit = "From Mondays through Fridays visitors can enter between 9 am and 5 pm for 7.50 euros."
+        ship = "The ship sailed in calm weather from the harbour to Lisbon, which took it nine days."
+        return [await check(museum, visit), await check(museum, ship)]
+
+    kept, drifted = asyncio.run(judge())
+    assert kept.passed
+    assert not drifted.passed
+
+
 def test_a_cancelled_caller_does_not_disturb_the_others():
     async def race() -> np.ndarray:
         embedder = Embedder(wait_ms=30)
