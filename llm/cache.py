@@ -117,7 +117,7 @@ class Codec:
 
     PLAIN, ZSTD = b"\0", b"\1"
     LEVEL = 1
-    SMALL = 1500
+    SMALL = 300
     """Bytes below which compression costs more time than it saves space."""
 
     def __init__(self) -> None:

@@ -128,7 +128,7 @@ def test_a_whole_study_resumes_and_its_arms_are_equal(people, tmp_path, capsys):
         last = json.loads((out / "arms" / f"{arm.replace(' ', '-')}-0" / "metrics.jsonl").read_text().splitlines()[-1])
         assert last["tokens"] == -(-2 * budget // 2048) * 2048, "whole batches, the same for all arms"
     full = {arm: next(run["epochs"] for run in runs if run["arm"] == arm) for arm in ARMS}
-    assert 7 < full["raw"] <= 10.6 and 0.7 < full["many rephrasings"] <= 1.06
+    assert 7 < full["raw"] <= 10.6 and 0.7 < full["many rephrasings"] <= 1.1
     table = capsys.readouterr().out.splitlines()
     assert [line.split(" | ")[0] for line in table[2:]] == ["| start", *(f"| {arm}" for arm in ARMS)]
     assert (out / "utility.png").stat().st_size > 5000
