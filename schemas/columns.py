@@ -110,3 +110,42 @@ def to_table(rows: list[Any], row_type: type) -> pa.Table:
     hints = typing.get_type_hints(row_type)
     arrays = [_array([getattr(row, field.name) for row in rows], hints[field.name]) for field in schema]
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def from_values(row_type: type, values: dict[str, Any]) -> Any:
+    """A typed row from what Parquet or JSON holds, nested rows included; fields that are absent take their defaults.
+
+    Raises:
+        ValueError: a field without default is absent, or a value is of another type; the message names the field.
+    """
+    hints, given = typing.get_type_hints(row_type), {}
+    for field in dataclasses.fields(row_type):
+        value = values.get(field.name)
+        if value is not None:
+            given[field.name] = _value(value, hints[field.name], field.name)
+        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            if not _arrow_type(hints[field.name])[1]:
+                raise ValueError(f"no {field.name!r}")
+            given[field.name] = None
+    return row_type(**given)
+
+
+def _value(value: Any, annotation: Any, name: str) -> Any:
+    origin, args = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        (annotation,) = (a for a in args if a is not type(None))
+        return _value(value, annotation, name)
+    if origin in (list, tuple, typing.Sequence):
+        if not isinstance(value, list | tuple):
+            raise ValueError(f"{name!r} is no list")
+        made = [_value(item, args[0], name) for item in value]
+        return tuple(made) if origin is tuple else made
+    if dataclasses.is_dataclass(annotation):
+        if not isinstance(value, dict):
+            raise ValueError(f"{name!r} is no record")
+        return from_values(annotation, value)  # type: ignore[arg-type]
+    if annotation is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, annotation) or (annotation is int and isinstance(value, bool)):
+        raise ValueError(f"{name!r} is no {annotation.__name__}")
+    return value

@@ -157,13 +157,13 @@ def count_column(paths: list[str], name: str) -> dict[str, int]:
 
 
 def check_sum(counts: dict[str, int], tasks_per_row: int) -> None:
-    """Every input row ends in exactly one place.
+    """Every input row ends in exactly one place; `extra` rows are those beyond one for each task.
 
     Raises:
         RunFailed: rows are missing or doubled.
     """
     tasks = (counts["read"] - counts["unreadable"]) * tasks_per_row
-    expected = tasks + counts["unreadable"]
+    expected = tasks + counts["unreadable"] + counts.get("extra", 0)
     found = counts["accepted"] + counts["rejected"] + counts["failed"]
     if tasks != counts["tasks"] or found != expected:
         raise RunFailed(

@@ -16,6 +16,7 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from pipelines.runs.errors import UsageError
+from pipelines.runs.folder import MANIFEST
 from pipelines.transforms.sources import FORMATS, PARQUET, TEXT, Parser, Piece, RowUnreadable, raw_rows
 
 HASHED_BYTES = 4_000_000_000
@@ -55,7 +56,7 @@ class Inputs:
 
 
 def find(globs: Sequence[str], *, limit: int | None = None) -> Inputs:
-    """All files that the patterns match, in order of their names.
+    """All files that the patterns match, in order of their names; a finished run's folder stands for its data.
 
     Raises:
         UsageError: nothing matches, or a file's format is unknown.
@@ -87,6 +88,9 @@ def find(globs: Sequence[str], *, limit: int | None = None) -> Inputs:
 
 def _match(pattern: str) -> list[tuple[str, int, float]]:
     if _local(pattern) and Path(pattern).is_dir():
+        finished = Path(pattern, "data")
+        if Path(pattern, MANIFEST).is_file() and next(finished.glob("*.parquet"), None):
+            return _match(str(finished / "*.parquet"))
         raise UsageError(f"--input {pattern}: is a folder; name its files, such as '{pattern.rstrip('/')}/*.parquet'")
     try:
         (result,) = FileSystems.match([pattern])

@@ -37,6 +37,7 @@ from pipelines.runs.masking import masked_command
 from pipelines.runs.options import default_cache
 from pipelines.runs.progress import Progress
 from pipelines.runs.runner import choose
+from pipelines.transforms.rollout import EXTRA
 from schemas.manifest import Manifest
 
 OK, FAILED, USAGE, STOPPED, INTERRUPTED = 0, 1, 2, 3, 130
@@ -152,7 +153,8 @@ def _run(
     counts = {
         "read": counters.get("read", 0),
         "unreadable": counters.get("unreadable", 0),
-        "tasks": sum(counters.get(kind, 0) for kind in KINDS),
+        "tasks": sum(counters.get(kind, 0) for kind in KINDS) - counters.get(EXTRA, 0),
+        **({"extra": counters[EXTRA]} if counters.get(EXTRA) else {}),
         **{
             name: _rows(paths[kind])
             for name, kind in (("accepted", "data"), ("rejected", "rejected"), ("failed", "failed"))

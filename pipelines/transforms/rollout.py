@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import queue
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -25,6 +25,9 @@ HANDED_OVER = 32
 HELD = 0.005
 """and the seconds after which fewer will do."""
 
+EXTRA = "extra"
+"""Counter of the rows beyond one for each element."""
+
 In = TypeVar("In", contravariant=True)
 
 
@@ -43,6 +46,13 @@ class Rejected:
     reason: str
 
 
+@dataclass(frozen=True)
+class Several:
+    """What a step returns for a row of which several come, or none."""
+
+    outcomes: Sequence[Accepted | Rejected | FailedRow]
+
+
 class Step(Protocol, Generic[In]):
     """One rollout: a picklable dataclass whose fields are its configuration."""
 
@@ -51,7 +61,7 @@ class Step(Protocol, Generic[In]):
     rejected_type: type
     """Row type of `rejected`."""
 
-    async def __call__(self, row: In, ask: Ask) -> Accepted | Rejected: ...
+    async def __call__(self, row: In, ask: Ask) -> Accepted | Rejected | Several: ...
 
     # A step may also have `warm(self)`: what is slow to load or start, once per worker before the first row; and
     # `preload(self)`: plain data to be loaded before worker processes are forked.
@@ -69,15 +79,22 @@ class Rollout(beam.PTransform):
     document idles nobody. An error in one element is a row of `failed`; only `RunStopped` ends the run.
     """
 
-    def __init__(self, step: Step, models: Models, *, window: int | None = None) -> None:
+    def __init__(self, step: Step, models: Models, *, window: int | None = None, follows: str = "") -> None:
+        """
+        Args:
+            window: rollouts running at once; by default a few more than calls may be in flight.
+            follows: name of this rollout where another one in the same job has made its rows: they are counted under
+                that name, and not as the job's tasks a second time.
+        """
         super().__init__()
         self.step = step
         self.models = models
+        self.follows = follows
         # A few more rollouts than calls, so that a slot is never idle while an answer is being checked.
         self.window = window or models.max_concurrency + max(2, models.max_concurrency // 8)
 
     def expand(self, rows: beam.PCollection) -> beam.pvalue.DoOutputsTuple:
-        outputs = rows | beam.ParDo(_Roll(self.step, self.models, self.window)).with_outputs(
+        outputs = rows | beam.ParDo(_Roll(self.step, self.models, self.window, self.follows)).with_outputs(
             REJECTED, FAILED, main=DATA
         )
         outputs[DATA].element_type = self.step.row_type
@@ -122,10 +139,11 @@ class _Outbox:
 
 
 class _Roll(beam.DoFn):
-    def __init__(self, step: Step, models: Models, window: int) -> None:
+    def __init__(self, step: Step, models: Models, window: int, follows: str) -> None:
         self.step = step
         self.models = models
         self.size = window
+        self.follows = follows
 
     def setup(self) -> None:
         self._runtime = runtimes.obtain(self.models)
@@ -148,17 +166,17 @@ class _Roll(beam.DoFn):
 
     def process(self, row: Any, window=beam.DoFn.WindowParam, timestamp=beam.DoFn.TimestampParam) -> Iterator[Any]:
         while self._running >= self.size:
-            yield self._next()
+            yield from self._next()
         self._running += 1
         self._waiting.append(self._roll(row, timestamp, window, self._finished))
         if len(self._waiting) >= HANDED_OVER:
             self._start()
         while self._ready or self._finished.filled:
-            yield self._next()
+            yield from self._next()
 
     def finish_bundle(self) -> Iterator[Any]:
         while self._running:
-            yield self._next()
+            yield from self._next()
         self._count()
 
     def _start(self) -> None:
@@ -176,20 +194,30 @@ class _Roll(beam.DoFn):
             outcome = self.step.failed(row, type(error).__name__, " ".join(str(error).split())[:2000])
         finished.put((outcome, timestamp, window))
 
-    def _next(self) -> Any:
-        """The next finished element, under its own time and window, which need not be those of the present call."""
+    def _next(self) -> Iterator[Any]:
+        """What came of the next finished element, under its own time and window, which need not be those of this call."""
         outcome, timestamp, window = self._take()
         if isinstance(outcome, RunStopped):
             self._drain()
             self._runtime.stopped(outcome)
             raise outcome
+        if not isinstance(outcome, Several):
+            yield self._sorted(outcome, timestamp, window)
+            return
+        if len(outcome.outcomes) != 1:
+            self._counter(EXTRA).inc(len(outcome.outcomes) - 1)
+        for one in outcome.outcomes:
+            yield self._sorted(one, timestamp, window)
+
+    def _sorted(self, outcome: Accepted | Rejected | FailedRow, timestamp: Any, window: Any) -> Any:
         if isinstance(outcome, Accepted):
             kind, reason, row = DATA, "", outcome.row
         elif isinstance(outcome, Rejected):
             kind, reason, row = REJECTED, outcome.reason, outcome.row
         else:
             kind, reason, row = FAILED, outcome.error, outcome
-        self._runtime.tally(kind)
+        if not self.follows:
+            self._runtime.tally(kind)
         self._counter(kind).inc()
         if reason:
             self._counter(f"{kind}: {reason}").inc()
@@ -213,10 +241,11 @@ class _Roll(beam.DoFn):
         for role, stats in self._runtime.unreported().items():
             for name, value in stats.as_dict().items():
                 if value:
-                    self._counter(f"{role}/{name}").inc(value)
+                    Metrics.counter(NAMESPACE, f"{role}/{name}").inc(value)
 
     def _counter(self, name: str) -> Any:
         counter = self._counters.get(name)
         if counter is None:
-            counter = self._counters[name] = Metrics.counter(NAMESPACE, name)
+            full = f"{self.follows}: {name}" if self.follows else name
+            counter = self._counters[name] = Metrics.counter(NAMESPACE, full)
         return counter

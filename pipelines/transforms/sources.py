@@ -261,7 +261,7 @@ class _ReadRows(beam.DoFn):
                 first = repeated.get(_place(piece.name, number)) if repeated else None
                 if first is not None:
                     message = f"the id {row.id!r} already stands in {first}"
-                    raise RowUnreadable("duplicate_id", message, row.text, row.id)
+                    raise RowUnreadable("duplicate_id", message, getattr(row, "text", ""), row.id)
                 yield row
             except RowUnreadable as error:
                 self.unreadable.inc()
