@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.fidelity.data import Pair, pairs
+from bench.fidelity.data import HALVES, Pair, pairs
 from bench.fidelity.faults import FAULTS, plant
 from bench.fidelity.table import HONEST, Table
 from judges.coverage import Coverage
@@ -88,14 +88,19 @@ def targets_missed(table: Table, half: str = "test") -> list[str]:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.fidelity", description=__doc__.splitlines()[0])
     parser.add_argument("--with-judge", metavar="SPEC", help="a model SPEC; adds the judge's columns")
-    parser.add_argument("--half", choices=("dev", "test"), help="one half only (default: both)")
+    parser.add_argument("--half", choices=("dev", "test"), help="one half only (default: all there are)")
     parser.add_argument("--variants", type=int, default=2, metavar="N", help="of each fault per paraphrase (default 2)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cache", type=Path, default=Path("out/bench-fidelity.sqlite"), help="the judge's answers")
     options = parser.parse_args(argv)
     if options.variants < 1:
         parser.error("--variants must be at least 1")
-    halves = [options.half] if options.half else ["dev", "test"]
+    halves = [options.half] if options.half else list(HALVES)
+    if "test" in halves and not pairs("test"):
+        print("There is no test half yet: no target can be judged, only the development half can be measured.")
+        if options.half == "test":
+            return 2
+        halves.remove("test")
     work = cases(halves, options.variants, options.seed)
     if options.with_judge:
         options.cache.parent.mkdir(parents=True, exist_ok=True)
