@@ -78,6 +78,8 @@ class ToolClarity:
     max_tokens: int = 1000
     tries: int = 3
     """Answers asked for until one meets the schema."""
+    seed: int = 0
+    """Sampling seed of the first vote; each further vote has the next."""
     prompt: str = "judges/tool"
     """Name of the prompt, with the placeholder `tool`."""
 
@@ -112,7 +114,7 @@ class ToolClarity:
 
     async def _vote(self, attempt: int, messages: list[Message], text: str, ask: Ask) -> tuple[_Vote | None, Usage]:
         temperature = self.temperature if self.temperature is not None else (0.0 if self.votes == 1 else 0.7)
-        sampling = {"seed": attempt, "temperature": temperature, "max_tokens": self.max_tokens}
+        sampling = {"seed": self.seed + attempt, "temperature": temperature, "max_tokens": self.max_tokens}
         try:
             answer = await ask_json(ask, messages, SCHEMA, to="judge", tries=self.tries, attempt=attempt, **sampling)
         except StructuredAnswerInvalid as error:
