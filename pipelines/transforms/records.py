@@ -19,7 +19,9 @@ class RecordParser:
     row_type: type
 
     def __post_init__(self) -> None:
-        registry.register_row(self.row_type)
+        # Beam's row coder makes rows by position; keyword-only ones are pickled, as Beam does with types that it does not know.
+        if not any(field.kw_only for field in dataclasses.fields(self.row_type)):
+            registry.register_row(self.row_type)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import dataclasses
 import orjson
 import pyarrow.parquet as pq
 import pytest
+from apache_beam.coders import registry
 
 from pipelines.transforms.records import RecordParser
 from pipelines.transforms.sources import RowUnreadable
@@ -56,3 +57,8 @@ def test_what_is_no_such_row_says_why(change, message):
 
 def test_columns_without_default_are_required():
     assert RecordParser(ToolSpec).required == ("id", "name", "description", "input_schema", "origin")
+
+
+def test_rows_survive_a_shuffle():
+    coder = registry.get_coder(RecordParser(ToolSpec).row_type)
+    assert coder.decode(coder.encode(TOOL)) == TOOL
