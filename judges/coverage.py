@@ -77,7 +77,7 @@ class Coverage:
         """Differences, the number of the source's facts, and of the names whose loss is tolerated."""
         before, after = extract(source, language), extract(rewrite, language)
         found = _numbers(source, rewrite, before, after, context, language)
-        lost, names = names_lost(source, before, after)
+        lost, names = names_lost(source, rewrite, before, after, context, language)
         found += names_added(source, rewrite, before, after, context, language)
         forgiven = 0
         if lost:

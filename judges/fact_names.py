@@ -5,19 +5,26 @@ from __future__ import annotations
 import re
 
 from judges.differences import Difference
+from judges.fact_aliases import same_things
 from judges.fact_words import ADDRESSES, FUNCTION_WORDS, IMPLIED, LABELS, NUMBER_WORDS, ROMAN, name_stem, ordinary, stem
 from judges.facts import SHORT_COUNTRIES, Fact, Facts, acronym, extract, split_words, starts_sentence
 
 
-def names_lost(source: str, before: Facts, after: Facts) -> tuple[list[Difference], int]:
-    """Names of the source that the rewrite lacks, and the number of distinct names."""
+def names_lost(
+    source: str, rewrite: str, before: Facts, after: Facts, context: str, language: str
+) -> tuple[list[Difference], int]:
+    """Names of the source that the rewrite lacks, and the number of distinct names.
+
+    A name of the context is none of them: a text may speak of its title's subject as "he" or "the station".
+    """
     if before.name_words <= after.words:
         return [], len({fact[3] for fact in before.names})
     distinct = {fact.keys: fact for fact in before.names if fact.strong or len(fact.keys) > 1}
     stems: frozenset[str] | None = None
+    around = frozenset(map(stem, extract(context, language).words)) if context else frozenset()
     lost: list[Fact] = []
     for keys, fact in distinct.items():
-        if after.words.issuperset(keys):
+        if after.words.issuperset(keys) or around.issuperset(map(stem, keys)):
             continue
         if keys[-1] in after.name_words or 2 * sum(key in after.name_words for key in keys) >= len(keys):
             continue
@@ -25,8 +32,10 @@ def names_lost(source: str, before: Facts, after: Facts) -> tuple[list[Differenc
             continue
         if _abbreviated(_acronym(source, fact), fact, after):
             continue
+        if _contains_acronym(keys, after) or _in_apposition(source, fact, after):
+            continue
         if stems is None:
-            stems = _stems(after)
+            stems = _stems(after) | frozenset(map(stem, same_things(source, rewrite)))
         if 2 * sum(_known(key, stems) or key in ROMAN for key in keys) >= len(keys):
             continue
         if name_stem(_acronym(source, fact)) in stems:
@@ -36,6 +45,30 @@ def names_lost(source: str, before: Facts, after: Facts) -> tuple[list[Differenc
     singles = {keys[-1] for keys in gone if len(keys) > 1}
     kept = [f for f in lost if len(f.keys) > 1 or f.keys[0] not in singles]
     return [Difference("name_lost", fact, in_source=True) for fact in kept], len(distinct)
+
+
+def _contains_acronym(keys: tuple[str, ...], other: Facts) -> bool:
+    """Whether the other text abbreviates at least half of a long name: "the RAF" for the British Royal Air Force."""
+    size = len(keys)
+    return 3 <= size <= 8 and any(
+        "".join(word[0] for word in keys[at : at + part]) in other.acronyms
+        for part in range(max(2, (size + 1) // 2), size)
+        for at in range(size - part + 1)
+    )
+
+
+_APPOSED = re.compile(r"[^\W\d_]+, $")
+_NEXT_ITEM = re.compile(r",? (?:and|or|&) |, [^\W\d_]*[A-Z]")
+
+
+def _in_apposition(text: str, fact: Fact, other: Facts) -> bool:
+    """Whether a name only says in which larger place another is that was kept: "Toronto, Ontario"."""
+    before = _APPOSED.search(text, max(0, fact.start - 30), fact.start)
+    if not before or not before[0][0].isupper() or stem(before[0][:-2].lower()) not in map(stem, other.words):
+        return False
+    if text[max(0, before.start() - 2) : before.start()] == ", " or _NEXT_ITEM.match(text, fact.end):
+        return False  # an item of a list
+    return text[fact.end : fact.end + 1] in (",", ".", ";", ")", "")
 
 
 def _stems(facts: Facts) -> frozenset[str]:
@@ -73,11 +106,14 @@ def names_added(
     if not doubtful:
         return []
     labels = _speakers(rewrite)
+    letter = _letter_ends(rewrite)
     around = extract(context, language) if context else None
-    stems = _stems(before)
+    stems = _stems(before) | frozenset(map(stem, same_things(source, rewrite)))
     lower_case = _lower_cased(rewrite, unknown)
     found: dict[tuple[str, ...], Difference] = {}
     for fact in doubtful:
+        if any(begin <= fact.start < end for begin, end in letter):
+            continue
         new = [key for key in fact.keys if key in unknown]
         if around:
             new = [key for key in new if key not in around.words]
@@ -92,6 +128,7 @@ def names_added(
         ]
         if len(new) > 1 and len(fact.keys) <= 12:
             new = _not_spelled_out(new, fact, before)
+        new = [key for key in new if not _in_short(key, fact, source, rewrite, before)]
         if not new or tuple(new) in found:
             continue
         if _abbreviates(rewrite[fact.start : fact.end], source, before) or _addressed(rewrite, fact):
@@ -125,6 +162,38 @@ def _not_spelled_out(new: list[str], fact: Fact, before: Facts) -> list[str]:
             if short in before.acronyms or (short in before.name_words and short in SHORT_COUNTRIES):
                 new = [word for word in new if word not in part]
     return new
+
+
+def _in_short(key: str, fact: Fact, source: str, rewrite: str, before: Facts) -> bool:
+    """Whether a word of a name is a short or kindred form of one of the source's: "TV", "(Lab.)", "Puerto Rico"."""
+    run = rewrite[fact.start : min(fact.end, fact.start + 200)]
+    if len(key) > 1 and len(fact.keys) > 1 and key.upper() in run and _abbreviates(key.upper(), source, before):
+        return True
+    clipped = rewrite[fact.end : fact.end + 1] in (".", ")")
+    if clipped and len(key) >= 3 and len(fact.keys) == 1 and any(word.startswith(key) for word in before.name_words):
+        return True
+    at = fact.keys.index(key)
+    if not at or len(key) < 4 or fact.keys[at - 1] not in before.name_words:
+        return False
+    kindred = re.search(rf"\b{re.escape(fact.keys[at - 1])}[ -]({re.escape(key[:3])}\w+)", source, re.IGNORECASE)
+    return kindred is not None and abs(len(kindred[1]) - len(key)) <= 2
+
+
+_SALUTATION = re.compile(r"\s*(?:Dear|Hi|Hello|Hey|My dear|Dearest)\b[^,:!\n.]{0,60}[,:!]")
+_CLOSING = re.compile(
+    r"(?:^|[.!?\n] *)(?:Love|Yours(?: \w+)?|Sincerely(?: yours)?|(?:\w+ )?(?:[Rr]egards|[Ww]ishes)|Cheers|Best|Warmly|Affectionately"
+    r"|Faithfully|Respectfully|Your \w+(?: \w+)?|As ever|Signed),\s*[^,.!?\n]{0,60}[.!]?\s*$"
+)
+
+
+def _letter_ends(text: str) -> list[tuple[int, int]]:
+    """Where a letter greets its reader and where it is signed; nothing in a text that is no letter."""
+    greeting = _SALUTATION.match(text)
+    if not greeting:
+        return []
+    tail = max(greeting.end(), len(text) - 150)
+    closing = _CLOSING.search(text, tail)
+    return [greeting.span()] + ([(closing.start(), len(text))] if closing else [])
 
 
 _ADDRESSED = re.compile(r"(?:^|[.!?:][\"”]? |\n)[^\W\d_]+(?: [^\W\d_]+)?, (?:Mrs?\.? |Ms\.? |Dr\.? )?$")

@@ -24,6 +24,8 @@ class Fact(NamedTuple):
 
 
 AFTER = re.compile(r"[ \u00a0-]?([%°€$£¥]?[^\W\d_]*)")
+_ENDING = frozenset(["no", "jr", "sr", "inc", "ltd", "co", "etc", "al"])
+"""Abbreviations after which a word in capitals begins a sentence more often than it belongs to them ("No. Ships had")."""
 _SPLIT = ",.;:!?()\"'’“”‘–—-/[]*#&_\n\t"
 _OPENING = " \"'“‘«([*_#>"
 
@@ -92,5 +94,7 @@ def starts_sentence(text: str, start: int) -> bool:
     if text[at] != ".":
         return False
     before = text[max(0, at - 12) : at]
-    word = before[before.rfind(" ") + 1 :].lstrip("(\"'“")
+    word = before[max(before.rfind(" "), before.rfind("\n")) + 1 :].lstrip("(\"'“")
+    if word.lower() in _ENDING or word.endswith(")"):
+        return True
     return not (len(word) == 1 or "." in word or word.lower() in ABBREVIATIONS)

@@ -48,6 +48,10 @@ IMPLIED = {
     "both": "2",
     "twice": "2",
     "pair": "2",
+    "pairs": "2",
+    "twos": "2",
+    "threes": "3",
+    "couples": "2",
     "couple": "2",
     "double": "2",
     "doubled": "2",
@@ -55,11 +59,19 @@ IMPLIED = {
     "twins": "2",
     "duo": "2",
     "latter": "2",
+    "duet": "2",
+    "twofold": "2",
     "triple": "3",
+    "tripled": "3",
+    "triplets": "3",
     "trio": "3",
     "thrice": "3",
     "treble": "3",
     "quartet": "4",
+    "quadruple": "4",
+    "quadrupled": "4",
+    "quintet": "5",
+    "fortnight": "14",
     "decade": "10",
     "once": "1",
     "single": "1",
@@ -193,6 +205,9 @@ SIZES: dict[str, tuple[str, float]] = {
 }
 """Dimension and size in SI units, for recognising "5 km (3.1 mi)" as one quantity given twice."""
 
+CURRENCY_CODES = frozenset(_words("usd eur gbp jpy php cad aud nzd chf inr cny rmb krw brl mxn zar sek nok dkk hkd sgd"))
+"""Codes that stand for a unit, not for a name."""
+
 PARTICLES = frozenset(_words("of the de la le du van von der den di da del dos al el bin ibn des les"))
 ABBREVIATIONS = frozenset(
     _words(
@@ -223,7 +238,9 @@ FUNCTION_WORDS = frozenset(
         "also both each every all some many most much more few several other another such only just even still "
         "already once twice again finally next first second third last now today over under between among against "
         "into onto upon about above below within without through despite unlike like per via how why what let mr "
-        "mrs ms miss sir dr dear ok okay well"
+        "mrs ms miss sir dr dear ok okay well "
+        # what is left of "didn't", "we'll", "they've", "you're" once they are split
+        "didn isn wasn couldn doesn haven hasn hadn wouldn shouldn aren weren ain mustn needn ll ve re"
     )
 )
 
@@ -257,6 +274,10 @@ austria austro; greece greco graeco hellenic; italy italo; portugal luso; spain 
 """
 _ALIASES = {word: group.split()[0] for group in _DEMONYMS.split(";") for word in group.split()}
 _SUFFIXES = (
+    "ships",
+    "ship",
+    "erners",
+    "ern",
     "als",
     "al",
     "ists",

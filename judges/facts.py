@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from judges.fact_text import AFTER, COMPOUND, Fact, canonical, split_words, starts_sentence, unit_of
 from judges.fact_words import (
+    CURRENCY_CODES,
     DECADES,
     FUNCTION_WORDS,
     IMPLIED,
@@ -91,7 +92,13 @@ _SCALING = frozenset(
     [*SCALES, *SHORT_SCALES, *UNIT_PREFIXES, "century", "centuries", "and", "to", "or", "of", "bc", "bce", "ad", "ce"]
 )
 _NO_DATE = FUNCTION_WORDS - _SCALING
-_NO_NAME = PARTICLES | NUMBER_WORDS | FUNCTION_WORDS | {"bc", "bce", "ad", "ce", "am", "pm"}
+_NO_NAME = (
+    PARTICLES
+    | NUMBER_WORDS
+    | FUNCTION_WORDS
+    | CURRENCY_CODES
+    | {"bc", "bce", "ad", "ce", "am", "pm", "op", "opus", "nos", "vol", "ed", "ph"}
+)
 SHORT_COUNTRIES = frozenset(["us", "dc", "uk", "un", "eu", "usa", "ussr", "uae"])
 _SPELLED_ACRONYMS = frozenset(["us", "it", "who", "un"])
 """Function words that are names in capitals."""
