@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import importlib.metadata
 import platform
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,21 @@ import apache_beam as beam
 import orjson
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from llm import runtime as runtimes
+from llm.errors import RunStopped
+from llm.models import Models
+from llm.pricing import load_prices
 from pipelines.harvest_card import write_harvest_card
+from pipelines.runs.check import check_models
 from pipelines.runs.errors import RunFailed, UsageError
 from pipelines.runs.folder import KINDS, MANIFEST, WORK, OutputFolder, count_column
 from pipelines.runs.masking import masked_command
+from pipelines.runs.options import default_cache
 from pipelines.runs.progress import Figures, Progress
 from pipelines.runs.report import write_report
 from pipelines.runs.survey import survey_run
+from pipelines.tool_flags import Curation, curation
+from pipelines.tool_quality import CurateTools
 from pipelines.tool_specs import build
 from pipelines.transforms import NAMESPACE
 from schemas.manifest import Manifest
@@ -51,13 +60,20 @@ def harvest_run(
     """
     if not out.local:
         raise UsageError(f"--output {out.path}: a harvest is written to a folder of this machine")
+    chosen = curation(args)
     config = {
+        **chosen.config,
         "servers": [source.name for source in sources],
         "timeout": args.timeout,
         "network": args.network,
         "python": ".".join(platform.python_version_tuple()[:2]),
     }
-    shape = orjson.dumps([config, [[i["file"], i["stamp"]] for i in inputs]], option=orjson.OPT_SORT_KEYS)
+    used = [
+        chosen.described_prompts(),
+        [[m["role"], m["model"], m["params"]] for m in chosen.described_models()],
+        args.seed,
+    ]
+    shape = orjson.dumps([config, [[i["file"], i["stamp"]] for i in inputs], used], option=orjson.OPT_SORT_KEYS)
     fingerprint = hashlib.sha256(shape).hexdigest()
     earlier = out.manifest()
     if earlier is not None and not args.overwrite:
@@ -66,8 +82,12 @@ def harvest_run(
         print(f"{out.path} is finished already; --overwrite harvests again", file=sys.stderr)
         return OK if earlier["counts"]["accepted"] else FAILED
     started, clock = datetime.now(UTC), time.monotonic()
-    out.begin()
-    counters = _execute(sources, harvester, out.at(WORK), args.max_concurrency)
+    with tempfile.TemporaryDirectory(prefix="tokenmill-") as state:
+        models = _models(args, chosen, out, state)
+        with _answering(models):
+            out.begin()
+            curate = CurateTools(models, chosen.judge, args.seed, likeness=chosen.likeness)
+            counters = _execute(sources, harvester, out.at(WORK), args.max_concurrency, curate, Path(state))
     paths = {kind: out.unfinished(kind) for kind in KINDS}
     counts = _counts(counters, paths, len(sources))
     manifest = Manifest(
@@ -76,20 +96,20 @@ def harvest_run(
         command=masked_command(args.command_line),
         config=config,
         fingerprint=fingerprint,
-        seed=0,
+        seed=args.seed,
         started=started.isoformat(timespec="seconds"),
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
         duration_s=round(time.monotonic() - clock, 3),
         versions=_versions(),
-        models=[],
-        prompts=[],
+        models=chosen.described_models(),
+        prompts=chosen.described_prompts(),
         inputs=inputs,
         counts=counts,
         reasons=count_column(paths["rejected"], "reason"),
         errors=count_column(paths["failed"], "error"),
         languages={},
         licenses=count_column(paths["data"], "license"),
-        calls={},
+        calls=chosen.calls(counters, load_prices()),
     )
     _finish(out, manifest)
     print(
@@ -103,23 +123,60 @@ def harvest_run(
     return OK if counts["accepted"] else FAILED
 
 
-def _execute(sources: Sequence[Source], harvester: Harvester, folder: str, concurrency: int) -> dict[str, int]:
+def _models(args: argparse.Namespace, chosen: Curation, out: OutputFolder, state: str) -> Models | None:
+    if chosen.judge is None:
+        return None
+    own = Path(state, "judge")  # the live figures of the servers are files of the same names
+    own.mkdir()
+    return Models(
+        roles=chosen.roles,
+        cache=args.cache or default_cache(),
+        run=f"tools harvest {Path(out.path).resolve()}",
+        budget=args.max_tokens,
+        state=str(own),
+    )
+
+
+@contextlib.contextmanager
+def _answering(models: Models | None) -> Iterator[None]:
+    """The judge's endpoint, found to answer before a server is asked, and kept for the run.
+
+    Raises:
+        UsageError, EndpointRejects, ServerFailed: it does not.
+    """
+    if models is None:
+        yield
+        return
+    runtime = runtimes.obtain(models)
+    try:
+        check_models(runtime)
+        yield
+    finally:
+        runtimes.release(runtime)
+
+
+def _execute(
+    sources: Sequence[Source], harvester: Harvester, folder: str, concurrency: int, curate: CurateTools, state: Path
+) -> dict[str, int]:
     """Run the pipeline in this process; its counters.
 
     Raises:
-        SandboxUnavailable, RunFailed: it broke.
+        SandboxUnavailable, RunStopped, RunFailed: it broke.
     """
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
     pipeline = beam.Pipeline(runner=FnApiRunner(), options=PipelineOptions([]))
-    with tempfile.TemporaryDirectory(prefix="tokenmill-") as state, _Harvesting(Path(state), len(sources)):
-        build(pipeline, sources, harvester, folder, concurrency=concurrency, state=state)
+    with _Harvesting(state, len(sources)):
+        build(pipeline, sources, harvester, folder, concurrency=concurrency, state=str(state), curate=curate)
         try:
             result = pipeline.run()
             result.wait_until_finish()
-        except SandboxUnavailable:
+        except (SandboxUnavailable, RunStopped):
             raise
         except Exception as error:
+            told = state / "judge" / "stopped.json"  # Beam hands exceptions on as text
+            if told.exists():
+                raise RunStopped(orjson.loads(told.read_bytes())[1]) from error
             line = next((li for li in reversed(str(error).splitlines()) if li.strip()), type(error).__name__)
             raise RunFailed(f"the pipeline broke: {line.strip()[:500]}") from error
     return {
@@ -148,7 +205,8 @@ def _counts(counters: dict[str, int], paths: dict[str, list[str]], sources: int)
     failed = count_column(paths["failed"], "step")
     rows = {kind: sum(count_column(paths[kind], "id").values()) for kind in KINDS}
     servers, broken = counters.get("servers", 0), counters.get("servers failed", 0)
-    listed, unusable = counters.get("tools listed", 0), failed.get("validate", 0)
+    listed = counters.get("tools listed", 0)
+    unusable = failed.get("validate", 0) + failed.get("judge", 0)
     if servers + broken != sources or rows["failed"] != broken + unusable:
         raise RunFailed(
             f"the servers do not add up: {sources} read, {servers} with tools, {broken} failed, "
@@ -157,7 +215,7 @@ def _counts(counters: dict[str, int], paths: dict[str, list[str]], sources: int)
     if listed != rows["data"] + rows["rejected"] + unusable:
         raise RunFailed(
             f"the tools do not add up: {listed} listed, {rows['data']} kept, {rows['rejected']} refused, "
-            f"{unusable} unusable"
+            f"{unusable} failed"
         )
     return {
         "read": sources,
@@ -166,6 +224,7 @@ def _counts(counters: dict[str, int], paths: dict[str, list[str]], sources: int)
         "accepted": rows["data"],
         "rejected": rows["rejected"],
         "failed": rows["failed"],
+        "listed": listed,
         "servers": servers,
         "servers_failed": broken,
     }

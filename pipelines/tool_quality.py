@@ -40,7 +40,8 @@ class CurateTools(beam.PTransform):
     Specifications must have passed `tools_repo.validate`. Of near-duplicates the real tool (`mcp`, then `openapi`) is
     kept before a synthetic one; a refused one names it in `duplicate_of`, with the similarity as `score`. A kept tool
     that the judge goes on to refuse takes its duplicates with it. What the judge cannot decide is in FAILED; without a
-    judge FAILED is empty. Each tool adds one to the counter of its output, and a refusal to `rejected: REASON`.
+    judge FAILED is empty. Nothing is added to the counters of the job's tasks (`data`, `rejected`, `failed`); those here
+    are `curate: REASON` and, of the judge, `clarity: data` and so on.
 
     Args:
         models: has the role `judge`; needed exactly when `judge` is given.
@@ -88,12 +89,13 @@ class CurateTools(beam.PTransform):
             | "Same tool-set" >> beam.GroupByKey()
             | "Name" >> beam.FlatMapTuple(_named).with_output_types(ToolSpec)
         )
-        outputs = {REJECTED: refused | "Refused" >> beam.Flatten() | "Count refused" >> beam.ParDo(_Count(REJECTED))}
+        outputs = {REJECTED: refused | "Refused" >> beam.Flatten() | "Count" >> beam.ParDo(_Count())}
         if self.judge is None or self.models is None:
-            outputs[DATA] = named | "Count kept" >> beam.ParDo(_Count(DATA))
+            outputs[DATA] = named
             outputs[FAILED] = tools.pipeline | "None failed" >> beam.Create([])
         else:
-            judged = named | "Spread" >> beam.Reshuffle() | "Judge" >> Rollout(JudgeTool(self.judge), self.models)
+            judge = Rollout(JudgeTool(self.judge), self.models, follows="clarity")
+            judged = named | "Spread" >> beam.Reshuffle() | "Judge" >> judge
             outputs[DATA], outputs[FAILED] = judged[DATA], judged[FAILED]
             outputs[REJECTED] = (outputs[REJECTED], judged[REJECTED]) | "All refused" >> beam.Flatten()
         for kind, row_type in ((DATA, ToolSpec), (REJECTED, RefusedTool), (FAILED, FailedRow)):
@@ -163,13 +165,6 @@ class _Part(beam.DoFn):
 
 
 class _Count(beam.DoFn):
-    """Counts rows as `Rollout` does."""
-
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-
-    def process(self, row: Any) -> Iterator[Any]:
-        Metrics.counter(NAMESPACE, self.kind).inc()
-        if isinstance(row, RefusedTool):
-            Metrics.counter(NAMESPACE, f"{self.kind}: {row.reason}").inc()
+    def process(self, row: RefusedTool) -> Iterator[RefusedTool]:
+        Metrics.counter(NAMESPACE, f"curate: {row.reason}").inc()
         yield row

@@ -1,6 +1,6 @@
 """Harvesting real tool specifications (Kimi K2 report, section 3.1.1 and figure 8a, "real-world tool specs").
 
-servers | install & ask | validate | data, rejected, failed
+servers | install & ask | validate | one of each, named, judged | data, rejected, failed
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ import orjson
 from apache_beam.metrics import Metrics
 from apache_beam.utils.windowed_value import WindowedValue
 
+from pipelines.tool_quality import CurateTools
 from pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
 from pipelines.transforms.sinks import WriteShards
+from pipelines.transforms.tools import validated
 from schemas.documents import FailedRow
 from schemas.tools import RefusedTool, ToolSpec, from_mcp, refuse
 from tools_repo.harvest import Harvested, Harvester, HarvestFailed
 from tools_repo.names import assign_names
 from tools_repo.sources import Source, slug
-from tools_repo.validate import validate
 
 
 @dataclass(frozen=True)
@@ -153,11 +154,7 @@ def specs(offer: Offer) -> Iterator[ToolSpec | RefusedTool | FailedRow]:
         seen.add(spec.id)
         good.append(spec)
     for spec in assign_names(good):
-        verdict = validate(spec)
-        if verdict.passed:
-            yield spec
-        else:
-            yield refuse(spec, verdict.reason, "; ".join(f.detail for f in verdict.findings), score=verdict.score)
+        yield validated(spec)
 
 
 class Validate(beam.PTransform):
@@ -194,8 +191,13 @@ def build(
     *,
     concurrency: int = 4,
     state: str = "",
+    curate: CurateTools | None = None,
 ) -> None:
-    """The whole job on a pipeline: one shard of each kind under `folder`/{data,rejected,failed}."""
+    """The whole job on a pipeline: one shard of each kind under `folder`/{data,rejected,failed}.
+
+    Args:
+        curate: what becomes of near-duplicates and unclear tools; None for `CurateTools()`.
+    """
     offers = (
         root
         | "Servers" >> beam.Create(list(sources))
@@ -203,7 +205,9 @@ def build(
         | "Install and ask" >> InstallAndAsk(harvester, concurrency, state)
     )
     checked = offers[DATA] | "Validate" >> Validate()
-    failed = (offers[FAILED], checked[FAILED]) | "All failed" >> beam.Flatten()
-    _ = checked[DATA] | "Write data" >> WriteShards(f"{folder}/data", ToolSpec, 1)
-    _ = checked[REJECTED] | "Write rejected" >> WriteShards(f"{folder}/rejected", RefusedTool, 1)
+    curated = checked[DATA] | "Curate" >> (curate or CurateTools())
+    refused = (checked[REJECTED], curated[REJECTED]) | "All rejected" >> beam.Flatten()
+    failed = (offers[FAILED], checked[FAILED], curated[FAILED]) | "All failed" >> beam.Flatten()
+    _ = curated[DATA] | "Write data" >> WriteShards(f"{folder}/data", ToolSpec, 1)
+    _ = refused | "Write rejected" >> WriteShards(f"{folder}/rejected", RefusedTool, 1)
     _ = failed | "Write failed" >> WriteShards(f"{folder}/failed", FailedRow, 1)

@@ -1,4 +1,4 @@
-"""The `tools` subcommand: real tool specifications from MCP servers (`harvest`)."""
+"""The `tools` subcommand: real tool specifications from MCP servers (`harvest`), and runs merged (`curate`)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from llm.errors import EndpointRejects, RunStopped
+from llm.servers import ServerFailed
+from pipelines.curate_job import add_curate
 from pipelines.harvest_run import harvest_run
 from pipelines.runs import options
 from pipelines.runs.errors import RunFailed, UsageError
 from pipelines.runs.folder import OutputFolder
+from pipelines.tool_flags import add_curation
 from pipelines.tool_specs import Offer, ask
 from tools_repo.bubblewrap import Bubblewrap
 from tools_repo.harvest import Harvester
@@ -21,11 +25,17 @@ from tools_repo.sandbox import SandboxUnavailable
 from tools_repo.servers import SHIPPED
 from tools_repo.sources import Source, read_sources
 
-OK, FAILED, USAGE = 0, 1, 2
+OK, FAILED, USAGE, STOPPED = 0, 1, 2, 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="WHAT")
+    add_harvest(kinds)
+    add_curate(kinds)
+
+
+def add_harvest(kinds: argparse._SubParsersAction) -> None:
+    """The subcommand `harvest` and its flags."""
     harvest = kinds.add_parser(
         "harvest",
         help="ask MCP servers from PyPI and npm for their tools",
@@ -64,6 +74,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     harvest.add_argument(
         "--network", action="store_true", help="let servers use the network while they run (they are untrusted code)"
     )
+    add_curation(harvest)
+    harvest.add_argument(
+        "--max-tokens", type=options.positive, metavar="N", help="tokens the judge may cost in all; then a clean stop"
+    )
+    harvest.add_argument("--cache", metavar="PATH|URL", help="where answers are kept (default: ~/.cache/tokenmill)")
+    harvest.add_argument("--seed", type=int, default=0, metavar="N", help="of every draw (default 0)")
     harvest.set_defaults(run=harvest_command)
 
 
@@ -72,9 +88,11 @@ def harvest_command(args: argparse.Namespace) -> int:
     a sandbox without network, asked for their tools, and stopped."""
     try:
         return _harvest(args)
-    except (UsageError, SandboxUnavailable) as error:
+    except (UsageError, SandboxUnavailable, EndpointRejects) as error:
         return _say(str(error), USAGE)
-    except RunFailed as error:
+    except RunStopped as error:
+        return _say(f"stopped: {error}", STOPPED)
+    except (RunFailed, ServerFailed) as error:
         return _say(str(error), FAILED)
     except KeyboardInterrupt:
         return _say("interrupted; repeat the command: what is installed by now is kept", 130)

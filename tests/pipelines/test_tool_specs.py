@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from pipelines.tool_quality import CurateTools
 from pipelines.tool_specs import Offer, build, specs
 from schemas.documents import FailedRow
 from schemas.tools import RefusedTool, ToolSpec
@@ -78,7 +79,7 @@ def test_every_source_and_every_tool_ends_in_one_place(tmp_path):
         (tmp_path / kind).mkdir()
 
     def pipeline(root):
-        build(root, sources, harvester, str(tmp_path), concurrency=3)
+        build(root, sources, harvester, str(tmp_path), concurrency=3, curate=CurateTools(likeness=None))
         return {}
 
     collect(pipeline)

@@ -198,6 +198,7 @@ def command(tmp_path, capsys):
         path = tmp_path / "servers.jsonl"
         path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
         argv = ["tools", "harvest", "--servers", str(path), "--store", str(tmp_path / "store"), "--timeout", "90"]
+        argv.append("--no-dedup")  # the servers' tools are much the same
         code = beam_runner.main([*argv, "--output", str(tmp_path / out), *map(str, more)])
         return code, capsys.readouterr()
 

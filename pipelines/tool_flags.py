@@ -1,0 +1,124 @@
+"""The flags by which the `tools` commands curate what they made, and what the flags mean."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import Any
+
+import prompts
+from judges.similarity import Embedder
+from judges.tools import ToolClarity
+from llm.call import Usage
+from llm.models import Role
+from llm.pricing import Prices
+from llm.spec import SpecError, parse_spec
+from llm.stats import RoleStats
+from pipelines.runs import options
+from pipelines.runs.errors import UsageError
+from tools_repo.likeness import Likeness
+
+
+@dataclass(frozen=True)
+class Curation:
+    """How a run curates its tools."""
+
+    likeness: Likeness | None
+    judge: ToolClarity | None
+    roles: dict[str, Role]
+    """`judge`, where there is one."""
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """All that shapes the rows."""
+        likeness = self.likeness
+        return {
+            "likeness": likeness and {n: getattr(likeness, n) for n in ("words", "meaning", "meaning_same_name")},
+            "embedding_model": likeness.embedder.model
+            if likeness and isinstance(likeness.embedder, Embedder)
+            else None,
+            "judge_votes": self.judge.votes if self.judge else 0,
+        }
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        return (self.judge.prompt, "structured/repair") if self.judge else ()
+
+    def described_models(self) -> list[dict[str, Any]]:
+        """For the manifest."""
+        specs = {name: (parse_spec(role.spec), role.params) for name, role in self.roles.items()}
+        return [{"role": n, "spec": s.text, "model": s.model, "params": p} for n, (s, p) in specs.items()]
+
+    def described_prompts(self) -> list[dict[str, Any]]:
+        """For the manifest."""
+        used = [prompts.load(name) for name in self.prompts]
+        texts = ["\n\n".join(f"# {role}\n{text}" for role, text in prompt.parts) for prompt in used]
+        return [
+            {"name": p.name, "version": p.version, "sha256": p.sha256, "text": text}
+            for p, text in zip(used, texts, strict=True)
+        ]
+
+    def calls(self, counters: dict[str, int], prices: Prices) -> dict[str, Any]:
+        """What the judge's calls came to, for the manifest."""
+        found: dict[str, Any] = {}
+        for name, role in self.roles.items():
+            stats = {key: counters.get(f"{name}/{key}", 0) for key in RoleStats().as_dict()}
+            spec = parse_spec(role.spec)
+            usage = Usage(stats["prompt_tokens"], stats["completion_tokens"], stats["cached_tokens"])
+            found[name] = {**stats, "usd": 0.0 if spec.local else prices.cost(spec.model, usage)}
+        return found
+
+
+def add_curation(parser: argparse.ArgumentParser, *, judge_llm: bool = True) -> None:
+    """The flags `--no-dedup`, `--embedding-model`, `--judge-llm`, `--judge-sampling` and `--votes`.
+
+    Args:
+        judge_llm: False where the parser has `--judge-llm` and `--judge-sampling` already.
+    """
+    quality = parser.add_argument_group("what is kept")
+    quality.add_argument("--no-dedup", action="store_true", help="keep near-duplicates")
+    quality.add_argument(
+        "--embedding-model",
+        default="minilm",
+        metavar="NAME",
+        help="finds near-duplicates in other words: a sentence-transformers model (default: the packaged MiniLM), or "
+        "`none` to compare words only",
+    )
+    quality.add_argument(
+        "--votes", type=options.positive, default=1, metavar="N", help="judge's votes per tool, odd (default 1)"
+    )
+    if judge_llm:
+        quality.add_argument(
+            "--judge-llm",
+            metavar="SPEC",
+            help="a model that refuses vague, impossible or contradictory tools: MODEL@http://host:port/v1, "
+            "openai:MODEL, ... (default: no such judge)",
+        )
+        quality.add_argument(
+            "--judge-sampling",
+            type=options.object_of,
+            default={},
+            metavar="JSON",
+            help="parameters for the judge's calls that replace the built-in ones",
+        )
+
+
+def curation(args: argparse.Namespace) -> Curation:
+    """What the flags say.
+
+    Raises:
+        UsageError: a flag's value makes no sense.
+    """
+    embedder = None if args.embedding_model == "none" else Embedder(args.embedding_model)
+    likeness = None if args.no_dedup else Likeness(embedder)
+    if not args.judge_llm:
+        return Curation(likeness, None, {})
+    try:
+        judge = ToolClarity(votes=args.votes)
+    except ValueError as error:
+        raise UsageError(f"--votes {args.votes}: {error}") from None
+    try:
+        parse_spec(args.judge_llm)
+    except SpecError as error:
+        raise UsageError(str(error)) from None
+    return Curation(likeness, judge, {"judge": Role(args.judge_llm, args.judge_sampling)})
