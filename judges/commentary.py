@@ -67,7 +67,7 @@ def _end(text: str, source: str) -> str:
     tail = text[-_TAIL:]
     straight = _straight(tail)
     lowered = straight.lower()
-    if not any(hint in lowered for hint in _HINTS):
+    if not any(map(lowered.__contains__, _HINTS)):
         return ""
     return _comment(_END.search(straight), tail, source)
 

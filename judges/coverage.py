@@ -16,6 +16,7 @@ from itertools import pairwise
 from judges.differences import Difference, Quotes
 from judges.fact_derived import as_share, converted, enumerates, implied_dates, recounts, same_times, worked_out
 from judges.fact_names import names_added, names_lost
+from judges.fact_shares import other_dates, same_duration, told_as_shares
 from judges.fact_text import Fact
 from judges.fact_words import FUNCTION_WORDS, SIZES
 from judges.facts import Facts, extract
@@ -145,21 +146,24 @@ def _implied(
 ) -> tuple[list[Fact], list[Fact]]:
     """Facts lost and added less those that the other text has in another form, or implies."""
     (source, before), (rewrite, after) = old, new
+    dates = [fact for fact in added if fact.kind == "date"]
     distances = [fact for fact in lost if fact.unit in ("d", "yr")]
-    if added and distances and len(distances) == len(lost) and not implied_dates(added, source, before):
-        return [], []  # "two days later" became a date
-    changed = bool(lost and added)
+    if dates and distances and not implied_dates(dates, source, before):  # "two days later" became a date
+        lost = [fact for fact in lost if fact not in distances]
+        added = [fact for fact in added if fact.kind != "date"]
     if lost:
-        lost = same_times(lost, source, rewrite)
-        lost = [fact for fact in lost if not converted(fact, after.numbers) and not as_share(fact, after.words)]
-        if not changed:
-            lost = implied_dates(lost, rewrite, after)
+        lost = told_as_shares(same_times(lost, source, rewrite), source, rewrite, after)
+        lost = [fact for fact in lost if not same_duration(fact, after.numbers)]
+        lost = other_dates(implied_dates(lost, rewrite, after), rewrite, after)
     if added:
-        added = same_times(added, rewrite, source)
+        added = told_as_shares(same_times(added, rewrite, source), rewrite, source, before)
+        added = [fact for fact in added if not same_duration(fact, before.numbers)]
         added = [fact for fact in added if not enumerates(fact, rewrite, after.words)]
-        if not changed:
-            added = [f for f in added if not converted(f, before.numbers) and not as_share(f, before.words)]
-            added = worked_out(implied_dates(added, source, before), (rewrite, after), (source, before))
+    changed = bool(lost and added)
+    lost = [fact for fact in lost if not converted(fact, after.numbers) and not as_share(fact, after.words)]
+    if added and not changed:
+        added = [f for f in added if not converted(f, before.numbers) and not as_share(f, before.words)]
+        added = worked_out(implied_dates(added, source, before), (rewrite, after), (source, before))
     return lost, added
 
 

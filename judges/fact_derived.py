@@ -21,6 +21,7 @@ _CLOCK = re.compile(
     r"evening|at night|o['’]clock)))?",
     re.IGNORECASE,
 )
+_NOON = re.compile(r"\b(?:noon|midday|midnight)\b", re.IGNORECASE)
 _MARKS = {"in the morning": "a", "in the afternoon": "p", "in the evening": "p", "at night": "p"}
 
 
@@ -40,7 +41,9 @@ def clock_times(text: str) -> dict[int, tuple[int, frozenset[int]]]:
         else:  # "5:00" may be in the afternoon
             meant = frozenset([minutes] if int(hour) > 12 or hour[0] == "0" else [minutes, minutes % 720 + 720])
         found[match.start()] = (match.end(), meant)
-    return found
+    for match in _NOON.finditer(text):
+        found[match.start()] = (match.end(), frozenset([0, 1440] if match[0].lower() == "midnight" else [720]))
+    return dict(sorted(found.items()))
 
 
 def same_times(facts: list[Fact], text: str, other: str) -> list[Fact]:
@@ -76,6 +79,8 @@ _YEAR_LATER = re.compile(
     r"|\b(?:year|season) (?:after|later|afterwards?)\b",
     re.IGNORECASE,
 )
+_DECADE_LATER = re.compile(r"\b(?:next|following|subsequent) decade\b|\bdecade (?:after|later)\b", re.IGNORECASE)
+_DECADE_EARLIER = re.compile(r"\b(?:previous|preceding|prior) decade\b|\bdecade (?:before|earlier)\b", re.IGNORECASE)
 _YEAR_EARLIER = re.compile(
     r"\b(?:previous|preceding|last|prior) (?:year|season|summer|winter|spring|autumn)\b"
     r"|\b(?:year|season) (?:before|earlier)\b",
@@ -108,7 +113,11 @@ def implied_dates(facts: list[Fact], other: str, theirs: Facts) -> list[Fact]:
     by_year = _steps(other, theirs, "yr", _YEAR_LATER, _YEAR_EARLIER) if years else ()
     reached = {key for day in days[:_MANY] for key in _shifted(day, by_day)}
     reached |= {str(year + step) for year in years[:_MANY] for step in by_year}
-    return [fact for fact in facts if fact.kind != "date" or fact.keys[0] not in reached]
+    decades = [int(key.strip("~+s")) for key in theirs.keys if key.endswith("0s")]
+    for pattern, step in ((_DECADE_LATER, 10), (_DECADE_EARLIER, -10)) if decades else ():
+        if pattern.search(other):
+            reached |= {form for n in decades[:_MANY] for form in (f"{n + step}s", f"~{(n + step) % 100:02}s")}
+    return [fact for fact in facts if fact.kind != "date" or reached.isdisjoint(fact.keys)]
 
 
 _MANY = 64
@@ -136,19 +145,35 @@ def worked_out(facts: list[Fact], here: tuple[str, Facts], there: tuple[str, Fac
     (text, own), (other, theirs) = here, there
     years = sorted({int(key) for key in theirs.keys if key.isdecimal() and len(key) == 4})[:_MANY]
     spans = {str(b - a) for i, a in enumerate(years) for b in years[i + 1 :]}
+    ages = spans | {str(int(span) - 1) for span in spans}
+    apart = _apart(theirs)
 
     def known(fact: Fact) -> bool:
         if fact.kind != "number":
             return False
         if fact.unit == "yr":
-            return not fact.strong and fact.keys[0] in spans
+            return fact.keys[0] in spans
         if fact.unit:
             return False
+        if _AGE.search(text, max(0, fact.start - 8), fact.start):
+            return fact.keys[0] in ages
+        if fact.strong and fact.keys[0] in apart:
+            return True
         return _adds_up(fact, text, own) or (
             len(fact.keys[0]) == 1 and _lists(fact, text) and not recounts(fact, text, other, theirs)
         )
 
     return [fact for fact in facts if not known(fact)]
+
+
+_AGE = re.compile(r"\bage(?:d|d only| of| at)? $", re.IGNORECASE)
+
+
+def _apart(facts: Facts) -> set[str]:
+    """Differences of neighbouring numbers: a margin of votes, the survivors of a crew."""
+    numbers = sorted((f for f in facts.numbers if f.kind == "number"), key=lambda f: f.start)[:_MANY]
+    values = [int(f.keys[0]) if f.keys[0].isdecimal() and len(f.keys[0]) < 12 else 0 for f in numbers]
+    return {str(abs(a - b)) for a, b in pairwise(values) if min(a, b) > 10}
 
 
 def _sentence(text: str, fact: Fact) -> tuple[int, int]:

@@ -143,7 +143,8 @@ def names_added(
                 new = new[1:]
         if new and english and _short_form(rewrite, fact):
             continue
-        if english and 3 * len(new) <= len(fact.keys) and all(ordinary(key) for key in new):
+        named = {word.lower() for pair in _AFTER_OF.findall(rewrite[fact.start : fact.end]) for word in pair}
+        if english and 3 * len(new) <= len(fact.keys) and all(ordinary(key) for key in new) and named.isdisjoint(new):
             continue  # a fuller form of a known name: "the 23rd Infantry Regiment of the US Army"
         shouted = rewrite[fact.start : fact.end].isupper()
         if new and english and not shouted and all(ordinary(key) for key in new) and _on_heading(rewrite, fact):
@@ -196,6 +197,8 @@ def _letter_ends(text: str) -> list[tuple[int, int]]:
     return [greeting.span()] + ([(closing.start(), len(text))] if closing else [])
 
 
+_AFTER_OF = re.compile(r"\b(?:of|in|at) (\w+)$|(\w+)(?=['’]s )")
+"""What a name is qualified by: a place, an owner. It tells one name from another, as a word for its kind does not."""
 _ADDRESSED = re.compile(r"(?:^|[.!?:][\"”]? |\n)[^\W\d_]+(?: [^\W\d_]+)?, (?:Mrs?\.? |Ms\.? |Dr\.? )?$")
 
 
@@ -240,11 +243,14 @@ def _label(word: str) -> bool:
 
 
 _SPEAKER = re.compile(r"^[ \t>*_#-]*([^\W\d_][\w.’' -]{0,40}?)[*_]{0,2}:", re.MULTILINE)
+_PLAIN_SPEAKER = re.compile(r"[^\W\d_][\w.’'-]*(?: [A-Z][\w.’'-]*){0,3}")
 
 
 def _speakers(text: str) -> set[str]:
     """Words that stand before a colon at the beginning of a line: a dialogue's speakers, a list's labels."""
-    return {word for match in _SPEAKER.finditer(text) for word in split_words(match[1])}
+    labels = [match[1] for match in _SPEAKER.finditer(text)]
+    words = {word for label in labels if _PLAIN_SPEAKER.fullmatch(label) for word in split_words(label)}
+    return words | {word for label in labels for word in split_words(label) if ordinary(word)}
 
 
 def _lower_cased(text: str, words: frozenset[str]) -> set[str]:
@@ -257,7 +263,7 @@ _PUNCTUATION = str.maketrans({c: " " for c in ",.;:!?()\"'’“”*"})
 _DETERMINERS = frozenset(
     ["the", "a", "an", "this", "that", "these", "those", "its", "their", "several", "some", "many"]
 )
-_DETERMINED = re.compile(r"\b(?:th(?:e|is|ese|ose)|an?|its|their)(?: \d+)? $")
+_DETERMINED = re.compile(r"\b(?:th(?:e|is|ese|ose)|its|their)(?: \d+)? $")
 
 
 def _short_form(text: str, fact: Fact) -> bool:
@@ -266,7 +272,8 @@ def _short_form(text: str, fact: Fact) -> bool:
         return False
     run = text[fact.start : fact.end]
     if " " in run:
-        return split_words(run)[0] in _DETERMINERS and starts_sentence(text, fact.start)
+        plain = not run.rpartition(" ")[2].removesuffix("'s").removesuffix("’s")[1:].isupper()
+        return plain and split_words(run)[0] in _DETERMINERS and starts_sentence(text, fact.start)
     return not run.isupper() and _DETERMINED.search(text, max(0, fact.start - 12), fact.start) is not None
 
 

@@ -205,7 +205,9 @@ SIZES: dict[str, tuple[str, float]] = {
 }
 """Dimension and size in SI units, for recognising "5 km (3.1 mi)" as one quantity given twice."""
 
-CURRENCY_CODES = frozenset(_words("usd eur gbp jpy php cad aud nzd chf inr cny rmb krw brl mxn zar sek nok dkk hkd sgd"))
+CURRENCY_CODES = frozenset(
+    _words("usd eur gbp jpy php cad aud nzd chf inr cny rmb krw brl mxn zar sek nok dkk hkd sgd")
+)
 """Codes that stand for a unit, not for a name."""
 
 PARTICLES = frozenset(_words("of the de la le du van von der den di da del dos al el bin ibn des les"))

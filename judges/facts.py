@@ -86,6 +86,8 @@ _MONTH_WORD = re.compile(rf"\b{_MONTH}(?!\w)")
 _ORDINAL_ENDINGS = ("", "st", "nd", "rd", "th", "d")
 _ERAS = ("", "ad", "bc")
 _ISO_REST = re.compile(r"-(\d\d)-(\d\d)(?!\d)")
+_NUMERIC_DATE = re.compile(r"([0-3]?\d)/([0-3]?\d)/((?:1\d|20)\d\d)(?!\d)")
+_VULGAR = {"½": ".5", "¼": ".25", "¾": ".75"}
 _DIGITS = re.compile(r"\d+")
 _LETTERS = re.compile(r"[^\W\d_]*")
 _SCALING = frozenset(
@@ -263,9 +265,16 @@ def _number(
         numbers.append(Fact("number", start, end, (value + ending,)))
         offers.update((value + ending, value))
         return "", end
+    if not attached and value == digits and len(value) <= 2 and (numeric := _NUMERIC_DATE.match(text, start)):
+        return "", _numeric_date(numeric, numbers, offers)
     unit = currency = text[start - 1] if start and text[start - 1] in "$£€¥" else ""
     ordinal = attached and ending in _ORDINAL_ENDINGS
     word, at = (attached, start + len(digits)) if attached and not ordinal else (after, end)
+    if word[:1] in _VULGAR and text[at : at + 1] == word[0]:
+        value = canonical(value + _VULGAR[word[0]])
+        follows = AFTER.match(text, at + 1)
+        word, at = (follows[1] if follows else ""), at + 1
+        end = at
     if word:
         lower = word.lower()
         scale = SCALES.get(lower) or (SHORT_SCALES.get(lower) if currency or lower in ("bn", "mn") else None)
@@ -290,6 +299,18 @@ def _number(
     dated = year or len(keys) == 2 or unit in ("ad", "bc")
     numbers.append(Fact("date" if dated else "number", start, end, keys, unit))
     return year, end
+
+
+def _numeric_date(match: re.Match, numbers: list[Fact], offers: set[str]) -> int:
+    """Note "3/12/1958", whose day and month may stand in either order; returns where its year begins."""
+    pairs = [(m, d) for m, d in ((match[2], match[1]), (match[1], match[2])) if 0 < int(m) <= 12 and 0 < int(d) <= 31]
+    keys = tuple(dict.fromkeys(f"{int(m)}/{int(d)}" for m, d in pairs))
+    if keys:
+        for key in keys:
+            month, _, day = key.partition("/")
+            offers.update((key, f"m{month}", day))
+        numbers.append(Fact("date", match.start(), match.end(2), keys))
+    return match.start(3)
 
 
 def _decade(value: str, start: int, end: int, numbers: list[Fact], offers: set[str]) -> None:

@@ -112,9 +112,9 @@ def planted_instructions(source: str) -> list[str]:
 
 def _hinted(text: str) -> bool:
     plain = f" {_plain(text).lower()}".replace("\n", " ")
-    if any(hint in plain for hint in _HINTS):
+    if any(map(plain.__contains__, _HINTS)):
         return True
-    return not plain.isascii() and any(letter in plain for letter in _FOREIGN_HINTS)
+    return not plain.isascii() and any(map(plain.__contains__, _FOREIGN_HINTS))
 
 
 def _plain(text: str) -> str:

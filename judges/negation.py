@@ -60,9 +60,14 @@ def negations_changed(source: str, rewrite: str) -> tuple[list[Change], list[Cha
 def _affirmed(text: str, other: str) -> Iterator[Change]:
     sentences: list[tuple[frozenset[str], bool]] | None = None
     mentions: dict[str, list[int]] = {}
+    other_lower: str | None = None
     for cue in _CUE.finditer(text):
         word = _negated(text, cue.end())
         if not word or _questions(text, cue.end()):
+            continue
+        if other_lower is None:
+            other_lower = other.lower()
+        if _stem(word) not in other_lower:
             continue
         if sentences is None:
             sentences = _sentences(other)
