@@ -215,7 +215,7 @@ def _unmatched(facts: Iterable[Fact], offers: frozenset[str]) -> list[Fact]:
     return unmatched
 
 
-_COUNTS = frozenset(["two", "three"])
+_COUNTS = frozenset(["two"])
 
 
 def _counts(text: str, fact: Fact) -> bool:

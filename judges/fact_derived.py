@@ -147,12 +147,15 @@ def worked_out(facts: list[Fact], here: tuple[str, Facts], there: tuple[str, Fac
     spans = {str(b - a) for i, a in enumerate(years) for b in years[i + 1 :]}
     ages = spans | {str(int(span) - 1) for span in spans}
     apart = _apart(theirs)
+    days = _days_between(theirs)
 
     def known(fact: Fact) -> bool:
         if fact.kind != "number":
             return False
         if fact.unit == "yr":
             return fact.keys[0] in spans
+        if fact.unit == "d":
+            return fact.keys[0] in days
         if fact.unit:
             return False
         if _AGE.search(text, max(0, fact.start - 8), fact.start):
@@ -164,6 +167,16 @@ def worked_out(facts: list[Fact], here: tuple[str, Facts], there: tuple[str, Fac
         )
 
     return [fact for fact in facts if not known(fact)]
+
+
+def _days_between(facts: Facts) -> set[str]:
+    """How many days the dates of one text lie apart, less than a year."""
+    dates = []
+    for key in sorted(key for key in facts.keys if "/" in key)[:_MANY]:
+        month, _, day = key.partition("/")
+        if month.isdecimal() and day.isdecimal() and 0 < int(month) < 13 and 0 < int(day) < 29:
+            dates.append(date(2001, int(month), int(day)))
+    return {str(abs((b - a).days)) for i, a in enumerate(dates) for b in dates[i + 1 :]}
 
 
 _AGE = re.compile(r"\bage(?:d|d only| of| at)? $", re.IGNORECASE)
@@ -200,8 +213,11 @@ def _adds_up(fact: Fact, text: str, facts: Facts) -> bool:
 
 
 def _lists(fact: Fact, text: str) -> bool:
-    """Whether the sentence lists ("a, b and c") as many things as the fact says."""
+    """Whether the sentence lists ("a, b and c") as many things as the fact says, right after it or anywhere."""
     begin, end = _sentence(text, fact)
+    listed = _LIST_AFTER.match(text, fact.end, min(len(text), max(end, fact.end + 200)))
+    if listed and str(len(_ITEM_END.findall(listed[1])) + 2) == fact.keys[0]:
+        return True
     for clause in _CLAUSE_END.split(text[begin:end]):
         ands = list(_AND.finditer(clause))
         if ands and (commas := clause.count(",", 0, ands[-1].start())) and str(commas + 2) == fact.keys[0]:
@@ -209,6 +225,8 @@ def _lists(fact: Fact, text: str) -> bool:
     return False
 
 
+_LIST_AFTER = re.compile(r"(?: [^\W\d_-]+){1,5}(?:[,:] |\. |: ?\n)([^.;:!?\n]{0,160}?),? (?:and|or|&) ")
+_ITEM_END = re.compile(r",(?= )")
 _CLAUSE_END = re.compile(r"[.;:!?()\n]")
 _AND = re.compile(r",? (?:and|or|&) ")
 _WORDS_AFTER = re.compile(r"[ -]([^\W\d_]+)(?:[ -]([^\W\d_]+))?")

@@ -7,6 +7,7 @@ understand at a glance (dates in words, ranges, currencies, abbreviations, other
 from __future__ import annotations
 
 import re
+from string import ascii_lowercase, ascii_uppercase, digits
 from typing import NamedTuple
 
 from judges.fact_text import canonical, split_words
@@ -31,14 +32,25 @@ _CLOSER_WORDS = frozenset(
     + ["century", "centuries", "bc", "bce", "ad", "ce", "am", "pm", "bn", "mn"]
 ) - {"one", "first"}
 """Words that take a closer look. "one" and "first" matter only beside the number 1."""
-_CLOSER = re.compile(
-    r"\d[-:/]\d|[A-Za-z]\d|\d[A-Za-z]|[$%\[]|[A-Z]\w*[.&'-]\w|https?:|www\.|[A-Z]\. |^\W*\d+[.)]\s|:\s|:$|^#",
-    re.MULTILINE,
+_SHAPES = str.maketrans(
+    {
+        **dict.fromkeys(digits, "0"),
+        **dict.fromkeys(ascii_lowercase, "a"),
+        **dict.fromkeys(ascii_uppercase, "A"),
+    }
 )
+"""Digits, small letters and capitals, all the same: what is found in a shape costs no regular expression."""
+_CLOSER_SHAPES = ("0-0", "0:0", "0/0", "a0", "A0", "0a", "0A", "$", "%", "[", "A. ", ": ", ":\n", "://")
+"""Ranges, scores, fractions, codes, money, initials, labels, addresses."""
+_JOINED_SHAPES = tuple(f"{mark}{after}" for mark in ".&'-" for after in "aA0")
+_JOINED = re.compile(r"[A-Z]\w*[.&'-]\w|www\.")
+"""Capitalised words with more in them than letters."""
+_NUMBERED_LINE = re.compile(r"\W*\d+[.)](?:\s|$)")
 _BESIDE_NUMBERS = frozenset([*MONTHS, *UNIT_PREFIXES]) - _CLOSER_WORDS
 """Words that take one only beside a number: in "the square of Porto" and "Jan Sobieski" they are words like others."""
-_BESIDE = "|".join(sorted(_BESIDE_NUMBERS, key=len, reverse=True))
-_BESIDE_NUMBER = re.compile(
+_BESIDE = 9
+_DIGITS = frozenset(digits)
+_NUMBER = re.compile(
     rf"\d\w{{0,2}}[\s,.-]{{1,2}}(?:(?:of|the)\s){{0,2}}(?:{_BESIDE})|\b(?:{_BESIDE})\W{{1,2}}(?:of\s)?(?:the\s)?\d",
     re.IGNORECASE,
 )
@@ -67,9 +79,9 @@ def plainly_covers(source: str, rewrite: str) -> bool:
         return False
     if not (before.names <= after.words and after.names <= before.words):
         return False
-    if not (_NEGATIONS.isdisjoint(before.words) and _NEGATIONS.isdisjoint(after.words)):
-        if any(negations_changed(source, rewrite)):
-            return False
+    negated = not (_NEGATIONS.isdisjoint(before.words) and _NEGATIONS.isdisjoint(after.words))
+    if negated and any(negations_changed(source, rewrite)):
+        return False
     return _common(before.firsts - after.words) and _common(after.firsts - before.words)
 
 
@@ -78,14 +90,14 @@ def _common(words: frozenset[str]) -> bool:
 
 
 def _look(text: str) -> _Look | None:
-    if not text.isascii() or _CLOSER.search(text):
+    if not text.isascii() or _intricate(text):
         return None
     words = frozenset(split_words(text))
     if not words.isdisjoint(_CLOSER_WORDS):
         return None
-    if not words.isdisjoint(_BESIDE_NUMBERS) and _BESIDE_NUMBER.search(text):
+    if not words.isdisjoint(_BESIDE_NUMBERS) and _beside_numbers(text, words & _BESIDE_NUMBERS):
         return None
-    numbers = frozenset([(canonical(digits), UNITS.get(after, "")) for digits, after in _NUMBER.findall(text)])
+    numbers = frozenset([(canonical(number), UNITS.get(after, "")) for number, after in _NUMBER.findall(text)])
     if ("1", "") in numbers:
         return None
     names, firsts = [], []
@@ -98,3 +110,28 @@ def _look(text: str) -> _Look | None:
         else:
             names.append(word.lower())
     return _Look(words, numbers, frozenset(names), frozenset(firsts))
+
+
+def _intricate(text: str) -> bool:
+    shape = text.translate(_SHAPES)
+    if any(map(shape.__contains__, _CLOSER_SHAPES)) or shape.endswith(":"):
+        return True
+    if any(map(shape.__contains__, _JOINED_SHAPES)) and _JOINED.search(text):
+        return True
+    return any(line.startswith("#") or _NUMBERED_LINE.match(line) for line in text.split("\n"))
+
+
+def _beside_numbers(text: str, words: frozenset[str]) -> bool:
+    """Whether a month stands within a few characters of a digit, or the beginning of a unit right after one."""
+    lower = text.lower()
+    for word in words:
+        at = lower.find(word)
+        while at >= 0:
+            end = at + len(word)
+            before, after = (_BESIDE, _BESIDE) if word in MONTHS else (3, 0)
+            if not _DIGITS.isdisjoint(lower[max(0, at - before) : at]) or not _DIGITS.isdisjoint(
+                lower[end : end + after]
+            ):
+                return True
+            at = lower.find(word, end)
+    return False
