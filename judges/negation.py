@@ -9,7 +9,7 @@ everything vaguer is left to the judge model.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from judges.fact_text import split_words
 from judges.fact_words import FUNCTION_WORDS
@@ -40,6 +40,8 @@ _NEGATIVE = frozenset(
 )
 _LIMITED = frozenset(["only", "just", "merely", "simply", "until", "unless", "even", "always", "necessarily", "all"])
 """After these a "not" limits and does not deny."""
+_WITHIN = re.compile(r"[^.!?;\n]{0,80}\b(?:until|till|before|unless|any(?:one|body|thing|where|more|way)?|yet|either)\b", re.IGNORECASE)
+"""Words that say when or of whom something is denied; the other text may affirm the rest: "not before 1966"."""
 _AUXILIARY = frozenset(["be", "been", "being", "have", "had", "has", "yet", "ever", "so", "very", "a", "an", "the"])
 _SHARED = 3
 """Content words, the negated one included, that two statements about the same have in common."""
@@ -63,7 +65,7 @@ def _affirmed(text: str, other: str) -> Iterator[Change]:
     other_lower: str | None = None
     for cue in _CUE.finditer(text):
         word = _negated(text, cue.end())
-        if not word or _questions(text, cue.end()):
+        if not word or _questions(text, cue.end()) or _WITHIN.match(text, cue.end()):
             continue
         if other_lower is None:
             other_lower = other.lower()
@@ -78,8 +80,17 @@ def _affirmed(text: str, other: str) -> Iterator[Change]:
         if len(places) > _OFTEN or any(sentences[number][1] for number in places):
             continue
         around = _stems(text[max(0, cue.start() - 150) : cue.end() + 100])
-        if any(len(around & sentences[number][0]) >= _SHARED for number in places):
+        shared = max((len(around & sentences[number][0]) for number in places), default=0)
+        if shared >= _SHARED and not any(
+            negative and len(around & stems) >= shared - 1 for stems, negative in _near(sentences, places)
+        ):
             yield cue.start(), cue.end(), word
+
+
+def _near(sentences: list[tuple[frozenset[str], bool]], places: Sequence[int]) -> Iterator[tuple[frozenset[str], bool]]:
+    """The sentences at `places` and beside them: a paraphrase may deny there, in other words, what is denied here."""
+    beside = {at for place in places for at in (place - 1, place, place + 1) if 0 <= at < len(sentences)}
+    return (sentences[at] for at in sorted(beside))
 
 
 def _negated(text: str, at: int) -> str:
@@ -106,7 +117,7 @@ def _sentences(text: str) -> list[tuple[frozenset[str], bool]]:
     found = []
     for sentence in _SENTENCE.findall(text):
         words = split_words(sentence)
-        negative = sentence.endswith("?") or not _NEGATIVE.isdisjoint(words) or any(w.startswith("un") for w in words)
+        negative = sentence.endswith("?") or not _NEGATIVE.isdisjoint(words) or any(w.startswith(("un", "dis")) or w.endswith("less") for w in words)
         found.append((_stems(sentence), negative))
     return found
 
