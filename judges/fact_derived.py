@@ -145,6 +145,8 @@ def worked_out(facts: list[Fact], here: tuple[str, Facts], there: tuple[str, Fac
     (text, own), (other, theirs) = here, there
     years = sorted({int(key) for key in theirs.keys if key.isdecimal() and len(key) == 4})[:_MANY]
     spans = {str(b - a) for i, a in enumerate(years) for b in years[i + 1 :]}
+    early = [int(f.keys[0]) for f in theirs.numbers if not f.unit and f.keys[0].isdecimal() and 1 < len(f.keys[0]) < 4]
+    early_spans = {str(abs(b - a)) for a, b in pairwise(early[:_MANY])}  # "in 59", "in 62"
     ages = spans | {str(int(span) - 1) for span in spans}
     apart = _apart(theirs)
     days = _days_between(theirs)
@@ -153,7 +155,7 @@ def worked_out(facts: list[Fact], here: tuple[str, Facts], there: tuple[str, Fac
         if fact.kind != "number":
             return False
         if fact.unit == "yr":
-            return fact.keys[0] in spans
+            return fact.keys[0] in spans or (not fact.strong and fact.keys[0] in early_spans)
         if fact.unit == "d":
             return fact.keys[0] in days
         if fact.unit:

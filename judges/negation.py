@@ -40,11 +40,15 @@ _NEGATIVE = frozenset(
 )
 _LIMITED = frozenset(["only", "just", "merely", "simply", "until", "unless", "even", "always", "necessarily", "all"])
 """After these a "not" limits and does not deny."""
-_WITHIN = re.compile(r"[^.!?;\n]{0,80}\b(?:until|till|before|unless|any(?:one|body|thing|where|more|way)?|yet|either)\b", re.IGNORECASE)
+_WITHIN = re.compile(
+    r"[^.!?;\n]{0,50}\b(?:until|till|before|unless|any(?:one|body|thing|where|more)?|yet|either)\b", re.IGNORECASE
+)
 """Words that say when or of whom something is denied; the other text may affirm the rest: "not before 1966"."""
 _AUXILIARY = frozenset(["be", "been", "being", "have", "had", "has", "yet", "ever", "so", "very", "a", "an", "the"])
 _SHARED = 3
 """Content words, the negated one included, that two statements about the same have in common."""
+_CERTAIN = 5
+"""With so many in common they are about the same even if a sentence beside it denies something too."""
 _OFTEN = 8
 """A word in more sentences than this is the text's subject; what one of them says of it proves nothing."""
 _SENTENCE = re.compile(r"[^.!?;\n]+(?:[.](?!\s)[^.!?;\n]*)*[.!?;]?")
@@ -81,8 +85,9 @@ def _affirmed(text: str, other: str) -> Iterator[Change]:
             continue
         around = _stems(text[max(0, cue.start() - 150) : cue.end() + 100])
         shared = max((len(around & sentences[number][0]) for number in places), default=0)
-        if shared >= _SHARED and not any(
-            negative and len(around & stems) >= shared - 1 for stems, negative in _near(sentences, places)
+        if shared >= _SHARED and (
+            shared >= _CERTAIN
+            or not any(negative and len(around & stems) >= shared - 1 for stems, negative in _near(sentences, places))
         ):
             yield cue.start(), cue.end(), word
 
@@ -117,7 +122,11 @@ def _sentences(text: str) -> list[tuple[frozenset[str], bool]]:
     found = []
     for sentence in _SENTENCE.findall(text):
         words = split_words(sentence)
-        negative = sentence.endswith("?") or not _NEGATIVE.isdisjoint(words) or any(w.startswith(("un", "dis")) or w.endswith("less") for w in words)
+        negative = (
+            sentence.endswith("?")
+            or not _NEGATIVE.isdisjoint(words)
+            or any(w.startswith(("un", "dis")) or w.endswith("less") for w in words)
+        )
         found.append((_stems(sentence), negative))
     return found
 
