@@ -99,9 +99,8 @@ class Runtime:
         return Command(argv, self.env, self.mounts, limits=limits)
 
     async def ask(self, guest: str, job: Mapping[str, Any], seconds: float) -> Finished:
-        """Run a guest with a job to its end."""
-        async with self.slot():
-            return await run(self.sandbox, self.command(guest, seconds + _GRACE), orjson.dumps(job) + b"\n")
+        """Run a guest with a job to its end. Takes no slot: see `slot`."""
+        return await run(self.sandbox, self.command(guest, seconds + _GRACE), orjson.dumps(job) + b"\n")
 
     @asynccontextmanager
     async def start(self, guest: str, job: Mapping[str, Any], seconds: float) -> AsyncIterator[Running]:
@@ -135,7 +134,8 @@ class Runtime:
             "max_bytes": MAX_BYTES,
             "files": workspace.to_wire(),
         }
-        finished = await self.ask("shell", job, seconds)
+        async with self.slot():
+            finished = await self.ask("shell", job, seconds)
         if finished.exceeded or finished.returncode >= 128:
             reason = finished.exceeded or "killed"
             return Executed(None, "", reason, workspace, finished.seconds)
@@ -173,7 +173,7 @@ def source(guest: str) -> str:
     """The text of a guest, with what it shares with others in front."""
     folder = resources.files("tools_repo.code.guests")
     text = folder.joinpath(f"{guest}.py").read_text(encoding="utf-8")
-    pattern = re.compile(r"^from (common|values) import .*\n", re.MULTILINE)
+    pattern = re.compile(r"^from (common|values) import (?:\([^)]*\)|[^(\n]*\n)", re.MULTILINE)
     shared = [folder.joinpath(f"{name}.py").read_text(encoding="utf-8") for name in pattern.findall(text)]
     return "\n".join([*shared, pattern.sub("", text)])
 
