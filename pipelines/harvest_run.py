@@ -236,6 +236,7 @@ def _finish(out: OutputFolder, manifest: Manifest) -> None:
         manifest.files = out.publish()
         folder = Path(out.path)
         survey = survey_run(folder)
+        manifest.coverage = survey.tools and survey.tools.as_dict()
         write_harvest_card(folder, manifest, survey)
         write_report(folder, manifest, survey)
         out.write(MANIFEST, orjson.dumps(manifest.as_dict(), option=orjson.OPT_INDENT_2))

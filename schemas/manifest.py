@@ -46,6 +46,9 @@ class Manifest:
     "cached_tokens": n, "usd": float or None}, "judge": {...}}`: what this invocation did."""
     files: list[dict[str, Any]] = field(default_factory=list)
     """`{"file": "data/train-00000-of-00001.parquet", "rows": n, "bytes": n, "sha256": ...}`, ..."""
+    coverage: dict[str, Any] | None = None
+    """What the rows cover of tool space, where they are tool specifications: tools by origin, entropies, distances, use of
+    schema features, pictures; None for other rows."""
     version: int = 1
 
     def as_dict(self) -> dict[str, Any]:

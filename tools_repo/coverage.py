@@ -1,21 +1,31 @@
 """How much of tool space a repository covers: numbers, and the t-SNE pictures of figure 9 of the Kimi K2 report.
 
-vectors = await Embedder().embed([describe(spec) for spec in specs])
-numbers = measure(specs, vectors)
-pictures = draw(specs, vectors, Path("out"))
+    vectors = await Embedder().embed([describe(spec) for spec in specs])
+    numbers = measure(specs, vectors)
+    pictures = draw(specs, vectors, Path("out"))
+
+Of a repository too large for that, compare a part and count all:
+
+    tally, part = Tally(), Part(3000)
+    for spec in repository:
+        tally.add(spec)
+        part.offer(spec)
+    numbers = measure(part.drawn(), vectors, tally)
 """
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from schemas.draws import digest
 from schemas.tools import SYNTHETIC, ToolSpec
 
 if TYPE_CHECKING:
@@ -61,13 +71,82 @@ class Coverage:
     """Share of the tools that use each of `FEATURES`, for `real` and `synthetic`."""
 
 
-def measure(specs: Sequence[ToolSpec], vectors: np.ndarray) -> Coverage:
+class Tally:
+    """Counts of any number of tools, one at a time."""
+
+    def __init__(self, specs: Iterable[ToolSpec] = ()) -> None:
+        self.origins: Counter[str] = Counter()
+        self.categories: Counter[str] = Counter()
+        self.toolsets: Counter[str] = Counter()
+        self.used: dict[str, Counter[str]] = {"real": Counter(), "synthetic": Counter()}
+        for spec in specs:
+            self.add(spec)
+
+    def add(self, spec: ToolSpec) -> None:
+        self.origins[spec.origin] += 1
+        self.categories[group(spec)] += 1
+        self.toolsets[spec.toolset] += 1
+        self.used[_side(spec)].update(features(spec))
+
+    @property
+    def sides(self) -> dict[str, int]:
+        """Tools that are real and tools that are synthetic."""
+        synthetic = self.origins[SYNTHETIC]
+        return {"real": self.origins.total() - synthetic, "synthetic": synthetic}
+
+    @property
+    def entropy(self) -> dict[str, float]:
+        return {
+            "category": _entropy(self.categories),
+            "toolset": _entropy(self.toolsets),
+            "all_categories": round(math.log2(len(self.categories)), 4),
+        }
+
+    @property
+    def features(self) -> dict[str, dict[str, float]]:
+        return {
+            side: {f: round(self.used[side][f] / count, 4) for f in FEATURES}
+            for side, count in self.sides.items()
+            if count
+        }
+
+
+class Part:
+    """At most `size` tools, drawn by hash of their ids, so the same whatever the order; half of them real and half
+    synthetic as far as there are so many."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._heaps: dict[str, list[tuple[int, str, ToolSpec]]] = {"real": [], "synthetic": []}
+
+    def offer(self, spec: ToolSpec) -> None:
+        heap = self._heaps[_side(spec)]
+        # Negated: heapq has the smallest on top, and the largest hash is the one to give up.
+        entry = (-digest("coverage", spec.id), spec.id, spec)
+        if len(heap) < self.size:
+            heapq.heappush(heap, entry)
+        elif entry[:2] > heap[0][:2]:
+            heapq.heapreplace(heap, entry)
+
+    def drawn(self) -> list[ToolSpec]:
+        """Sorted by id."""
+        real, synthetic = (sorted(heap, key=lambda e: e[:2], reverse=True) for heap in self._heaps.values())
+        mine = max(self.size - self.size // 2, self.size - len(synthetic))
+        chosen = [*real[:mine], *synthetic[: self.size - min(mine, len(real))]]
+        return sorted((spec for _, _, spec in chosen), key=lambda spec: spec.id)
+
+
+def measure(specs: Sequence[ToolSpec], vectors: np.ndarray, tally: Tally | None = None) -> Coverage:
     """Numbers for tools and their unit embeddings (n, dimension).
 
+    Args:
+        tally: of all tools, where `specs` are only a part: distances are the part's, everything else is theirs.
+
     Raises:
-        ValueError: the two differ in length, or there are no tools.
+        ValueError: tools and vectors differ in length, or there are no tools.
     """
     _check(specs, vectors)
+    tally = tally or Tally(specs)
     synthetic = np.array([spec.origin == SYNTHETIC for spec in specs])
     parts = {"real": np.flatnonzero(~synthetic), "synthetic": np.flatnonzero(synthetic)}
     nearest: dict[str, Distances | None] = {}
@@ -75,19 +154,11 @@ def measure(specs: Sequence[ToolSpec], vectors: np.ndarray) -> Coverage:
         for other, theirs in parts.items():
             enough = mine.size and theirs.size > (one == other)
             nearest[f"{one}_to_{other}"] = Distances.of(_nearest(vectors, mine, theirs)) if enough else None
-    categories = Counter(group(spec) for spec in specs)
-    entropy = {
-        "category": _entropy(categories),
-        "toolset": _entropy(Counter(spec.toolset for spec in specs)),
-        "all_categories": round(math.log2(len(categories)), 4),
-    }
-    used = [features(spec) for spec in specs]
-    shares = {
-        name: {f: round(sum(f in used[i] for i in rows) / rows.size, 4) for f in FEATURES}
-        for name, rows in parts.items()
-        if rows.size
-    }
-    return Coverage(dict(sorted(Counter(s.origin for s in specs).items())), entropy, nearest, shares)
+    return Coverage(dict(sorted(tally.origins.items())), tally.entropy, nearest, tally.features)
+
+
+def _side(spec: ToolSpec) -> str:
+    return "synthetic" if spec.origin == SYNTHETIC else "real"
 
 
 def group(spec: ToolSpec) -> str:

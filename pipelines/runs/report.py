@@ -22,6 +22,7 @@ from pipelines.runs import charts, figures, templates
 from pipelines.runs.masking import masked, masked_command, masked_text
 from pipelines.runs.samples import sample_view, short
 from pipelines.runs.survey import RATIO_MAX, Survey, quantile, survey_run
+from pipelines.runs.wording import Wording, wording
 from schemas.manifest import Manifest
 
 LABELS = {"data": "Kept", "rejected": "Refused", "failed": "Failed"}
@@ -37,6 +38,7 @@ def write_report(out: Path, manifest: Manifest, survey: Survey | None = None) ->
         OSError, pyarrow.ArrowInvalid: a shard cannot be read, or the report not written.
     """
     survey = survey or survey_run(out)
+    words = wording(survey)
     css, js = templates.text("report.css"), templates.text("report.js")
     page = templates.render(
         "report.html.j2",
@@ -48,10 +50,13 @@ def write_report(out: Path, manifest: Manifest, survey: Survey | None = None) ->
         headline=_headline(manifest, survey),
         tiles=_tiles(manifest, survey),
         outcome=_outcome(survey),
-        funnel=_funnel(manifest, survey),
+        wording=words,
+        funnel=_funnel(words, manifest, survey),
         reasons=_bars(manifest.reasons, "refused"),
         errors=_bars(manifest.errors, "failed"),
-        styles=_styles(survey),
+        facets=[(heading, bars) for column, heading in words.facets if (bars := _kept_by(column, survey))],
+        tools=survey.tools and survey.tools.tables(),
+        pictures=[(p.title, _data_url(p.content)) for p in survey.tools.pictures] if survey.tools else [],
         histograms=[*_score_charts(survey), *_ratio_chart(survey)],
         samples=[sample_view(rows.folder, sample) for rows in survey for sample in rows.samples],
         totals={rows.folder: rows.count for rows in survey},
@@ -75,6 +80,10 @@ def _hash(content: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
+def _data_url(png: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(png).decode()
+
+
 def _headline(manifest: Manifest, survey: Survey) -> tuple[str, str]:
     """(mood, sentence): what came of the run, at a glance."""
     kept, refused, failed = (rows.count for rows in survey)
@@ -83,12 +92,14 @@ def _headline(manifest: Manifest, survey: Survey) -> tuple[str, str]:
         return "bad", "The run made no rows."
     if not kept:
         return "bad", f"None of {total:,} rows was kept."
+    words = wording(survey)
+    total = words.total(manifest, survey)
     mood = "good" if kept >= 0.5 * total and failed <= 0.1 * total else "mixed"
-    share = figures.share(kept, total).replace(" ", "\u00a0")
-    return mood, f"{kept:,} of {total:,} rows kept ({share})."
+    return mood, words.headline(manifest, survey).replace(" %", "\u00a0%")
 
 
 def _tiles(manifest: Manifest, survey: Survey) -> list[dict[str, str]]:
+    words = wording(survey)
     total = sum(rows.count for rows in survey)
     roles = [role for role in manifest.calls.values() if isinstance(role, dict)]
     sent, received, paid, cached = (
@@ -108,7 +119,7 @@ def _tiles(manifest: Manifest, survey: Survey) -> list[dict[str, str]]:
             "kind": rows.folder,
             "label": LABELS[rows.folder],
             "value": f"{rows.count:,}",
-            "note": f"{figures.share(rows.count, total)} of rows",
+            "note": f"{figures.share(rows.count, total)} of {'rows' if rows.folder == 'failed' else words.rows}",
         }
         for rows in survey
     ]
@@ -143,21 +154,11 @@ def _outcome(survey: Survey) -> dict[str, Any]:
     return {"bar": charts.stacked_bar(parts), "parts": [part for part in parts if part[1]]}
 
 
-def _funnel(manifest: Manifest, survey: Survey) -> list[dict[str, Any]]:
+def _funnel(words: Wording, manifest: Manifest, survey: Survey) -> list[dict[str, Any]]:
     """Stages from rows read to rows kept; a stage that the manifest does not know is left out."""
-    counts = manifest.counts
-    kept, refused, failed = (rows.count for rows in survey)
-    tasks = counts.get("tasks", kept + refused + failed)
-    unreadable = counts.get("unreadable", 0)
-    stages = [
-        ("Input rows read", counts.get("read"), "plain"),
-        ("Pieces of work", tasks, "plain"),
-        ("Written and judged", tasks - (failed - unreadable), "plain"),
-        ("Kept", kept, "kept"),
-        ("Kept at first try", kept - survey.data.repaired if survey.data.repaired else None, "kept"),
-    ]
-    known = [(name, n, kind) for name, n, kind in stages if n is not None]
+    known = [(name, n, kind) for name, n, kind in words.funnel(manifest, survey) if n is not None]
     whole = max((n for _, n, _ in known), default=0) or 1
+    tasks = manifest.counts.get("listed") or manifest.counts.get("tasks") or words.total(manifest, survey)
     return [
         {
             "name": name,
@@ -180,12 +181,12 @@ def _bars(counts: dict[str, int], kind: str, most: int = 16) -> list[dict[str, A
     ]
 
 
-def _styles(survey: Survey) -> list[dict[str, Any]]:
-    kept, refused = (rows.values.get("style", {}) for rows in (survey.data, survey.rejected))
+def _kept_by(column: str, survey: Survey) -> list[dict[str, Any]]:
+    kept, refused = (rows.values.get(column, {}) for rows in (survey.data, survey.rejected))
     names = sorted(kept.keys() | refused.keys(), key=lambda s: (-(kept.get(s, 0) + refused.get(s, 0)), s))[:24]
     return [
         {
-            "name": short(name),
+            "name": short(name) or "not given",
             "n": (judged := kept.get(name, 0) + refused.get(name, 0)),
             "share": figures.share(kept.get(name, 0), judged),
             "bar": charts.stacked_bar(

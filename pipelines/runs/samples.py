@@ -8,11 +8,22 @@ from typing import Any
 from pipelines.runs import figures
 from pipelines.runs.marks import Span, differing, marked, quoted
 from pipelines.runs.survey import Sample
+from pipelines.runs.tool_view import tool_view
 
 _SHOWN = 12_000
 """Characters shown of a text; the rest is in the shards."""
 _FINDINGS, _VERDICTS = 8, 60
-_TEXTS = ("text", "source_text", "refused_source", "refused_text", "verdicts", "messages", "excerpt", "message")
+_TEXTS = (
+    "text",
+    "source_text",
+    "refused_source",
+    "refused_text",
+    "verdicts",
+    "messages",
+    "excerpt",
+    "message",
+    "detail",
+)
 
 
 def sample_view(folder: str, sample: Sample) -> dict[str, Any]:
@@ -21,25 +32,40 @@ def sample_view(folder: str, sample: Sample) -> dict[str, Any]:
     reason = row.get("reason") or row.get("error") or ""
     attempts = _attempts(row.get("verdicts"))
     final = attempts[-1]["verdicts"] if attempts else []
+    tools = _tools(row, sample.twin)
     return {
         "folder": folder,
         "id": str(row.get("id", "")),
-        "title": str(row.get("title") or row.get("id") or ""),
+        "title": tools[0]["name"] if tools else str(row.get("title") or row.get("id") or ""),
         "reason": str(reason),
-        "style": str(row.get("style") or ""),
+        "style": str(row.get("style") or row.get("origin") or ""),
         "chips": [short(str(row[c])) for c in ("style", "perspective", "language", "model") if row.get(c)],
         "pairs": _pairs(row, sample.lengths, [f for v in final if not v["passed"] for f in v["findings"]]),
         "turns": _turns(row.get("messages")),
-        "message": str(row.get("message") or ""),
+        "message": str(row.get("message") or row.get("detail") or ""),
+        "tools": tools,
         "excerpt": str(row.get("excerpt") or ""),
         "attempts": attempts,
         "repaired": folder == "data" and any(not v["passed"] for a in attempts for v in a["verdicts"]),
         "fields": [
             (name, figures.one_line(", ".join(map(str, value)) if isinstance(value, list) else value, 300))
             for name, value in row.items()
-            if name not in _TEXTS and value not in (None, "", [])
+            if name not in _TEXTS and value not in (None, "", []) and not (tools and _hollow(value))
         ],
     }
+
+
+def _tools(row: dict[str, Any], twin: Sample | None) -> list[dict[str, Any]]:
+    """The tool that a row is, beside the one that it repeats."""
+    view = tool_view(row, "Refused" if twin else "")
+    if view is None:
+        return []
+    other = tool_view(twin.row, "Kept" if twin.row.get("reason") is None else "Refused too") if twin else None
+    return [view, other] if other else [view]
+
+
+def _hollow(value: Any) -> bool:
+    return isinstance(value, dict) and not any(value.values())
 
 
 def _pairs(row: dict[str, Any], lengths: dict[str, int], findings: list[dict[str, str]]) -> list[dict[str, Any]]:

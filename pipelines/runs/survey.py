@@ -9,19 +9,24 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+if TYPE_CHECKING:
+    from pipelines.runs.tool_space import ToolSpace
+
 CLASSES = ("data", "rejected", "failed")
 """Output folders of a run: rows accepted, refused by a check, broken."""
 
-COUNTED = ("license", "language", "style", "perspective", "reason", "error", "step", "model", "judge_model")
+COUNTED = (
+    "license", "language", "style", "perspective", "reason", "error", "step", "model", "judge_model", "origin", "category",
+)  # fmt: skip
 """Columns of few values, counted by value."""
 
 SCORE_BINS = 1000
@@ -51,6 +56,8 @@ class Sample:
 
     row: dict[str, Any]
     lengths: dict[str, int]
+    twin: Sample | None = None
+    """The row that `duplicate_of` names, where it has such a column and that row is in the run."""
 
 
 @dataclass
@@ -86,13 +93,16 @@ class Survey:
     data: Rows
     rejected: Rows
     failed: Rows
+    tools: ToolSpace | None = None
+    """What the rows cover, where they are tool specifications."""
 
     def __iter__(self):
         return iter((self.data, self.rejected, self.failed))
 
 
 def survey_run(out: Path, samples: int = 20) -> Survey:
-    """Read every shard under `out` once.
+    """Read every shard under `out`. Where the rows are tool specifications, pictures of what they cover are drawn into
+    `out`/coverage.
 
     Args:
         samples: rows to draw per folder, spread over styles, reasons or errors, by hash of their id: the same rows
@@ -101,7 +111,30 @@ def survey_run(out: Path, samples: int = 20) -> Survey:
     Raises:
         OSError, pyarrow.ArrowInvalid: a shard cannot be read.
     """
-    return Survey(*(_survey_folder(out, folder, samples) for folder in CLASSES))
+    data, rejected, failed = (_survey_folder(out, folder, samples) for folder in CLASSES)
+    rejected.samples = _with_twins(out, rejected.samples)
+    return Survey(data, rejected, failed, _tool_space(out, data))
+
+
+def _tool_space(out: Path, data: Rows) -> ToolSpace | None:
+    if data.schema is None or "input_schema" not in data.schema.names:
+        return None
+    from pipelines.runs.tool_space import are_tools, survey_tools
+
+    return survey_tools(out) if are_tools(data.schema) else None
+
+
+def _with_twins(out: Path, samples: list[Sample]) -> list[Sample]:
+    """The samples, each with the row that it is a duplicate of."""
+    wanted = {sample.row["duplicate_of"] for sample in samples if sample.row.get("duplicate_of")}
+    if not wanted:
+        return samples
+    found: dict[str, Sample] = {}
+    for path in (path for folder in ("data", "rejected") for path in sorted((out / folder).glob("*.parquet"))):
+        ids = pq.read_table(path, columns=["id"])["id"].to_pylist()
+        places = [(path, i) for i, id_ in enumerate(ids) if id_ in wanted and id_ not in found]
+        found |= {sample.row["id"]: sample for sample in _fetch(places).values()}
+    return [replace(sample, twin=found.get(sample.row.get("duplicate_of") or "")) for sample in samples]
 
 
 def quantile(bins: np.ndarray, q: float, top: float = 1.0) -> float:
@@ -228,9 +261,9 @@ class _Draw:
 
 
 def _groups(batch: pa.RecordBatch) -> list[tuple[str, ...]]:
-    """Rows are spread over reason or error, or else over style and whether a repair was needed."""
+    """Rows are spread over reason or error, or else over style and whether a repair was needed, or over origin."""
     names = set(batch.schema.names)
-    by = [n for n in ("reason", "error") if n in names] or [n for n in ("style",) if n in names]
+    by = [n for n in ("reason", "error") if n in names] or [n for n in ("style", "origin") if n in names]
     columns = [batch.column(n).cast(pa.string()).to_pylist() for n in by]
     if by == ["style"] and "attempts" in names and "chunks" in names:
         columns.append(pc.greater(batch.column("attempts"), batch.column("chunks")).to_pylist())
