@@ -16,9 +16,10 @@ from itertools import pairwise
 from judges.differences import Difference, Quotes
 from judges.fact_derived import as_share, converted, enumerates, implied_dates, recounts, same_times, worked_out
 from judges.fact_names import names_added, names_lost
+from judges.fact_places import misplaced
 from judges.fact_shares import other_dates, same_duration, told_as_shares
 from judges.fact_text import Fact
-from judges.fact_words import FUNCTION_WORDS, SIZES
+from judges.fact_words import FUNCTION_WORDS, ORDINALS, SIZES
 from judges.facts import Facts, extract
 from judges.negation import negations_changed
 from judges.unchanged import plainly_covers
@@ -138,6 +139,10 @@ def _numbers(source: str, rewrite: str, before: Facts, after: Facts, context: st
     found += [Difference(f"{fact.kind}_added", fact) for fact in added]
     if before.units and not after.units <= before.units:
         found += _units_changed(before, after)
+    if not found:
+        doubted = misplaced(source, rewrite, before, after)
+        doubted = worked_out(doubted, (rewrite, after), (source, before))
+        found += [Difference("number_added", fact) for fact in doubted]
     return found or (_scores_changed(source, rewrite, before, after) if _SCORE.search(rewrite) else [])
 
 
@@ -227,6 +232,8 @@ _THE = re.compile(r"\b(?:the|these|those|all|his|her|its|their|our|of) $", re.IG
 
 def _determined(text: str, fact: Fact) -> bool:
     """Whether a number word refers back, as in "the two" or "all three"."""
+    if text[fact.start : fact.end].lower() in ORDINALS and fact.keys[0] != "2":
+        return False  # "his fifth" counts
     return _THE.search(text, max(0, fact.start - 7), fact.start) is not None
 
 

@@ -227,9 +227,9 @@ def _lists(fact: Fact, text: str) -> bool:
     return False
 
 
-_LIST_AFTER = re.compile(r"(?: [^\W\d_-]+){1,5}(?:[,:] |\. |: ?\n)([^.;:!?\n]{0,160}?),? (?:and|or|&) ")
+_LIST_AFTER = re.compile(r"(?: [^\W\d_-]+){1,5}(?:[,:] |: ?\n)([^.;:!?\n]{0,160}?),? (?:and|or|&) ")
 _ITEM_END = re.compile(r",(?= )")
-_CLAUSE_END = re.compile(r"[.;:!?()\n]")
+_CLAUSE_END = re.compile(r"[.;:!?()\n—–]|\b(?:namely|including|such as|like|were|are|in|on)\b")
 _AND = re.compile(r",? (?:and|or|&) ")
 _WORDS_AFTER = re.compile(r"[ -]([^\W\d_]+)(?:[ -]([^\W\d_]+))?")
 

@@ -131,7 +131,7 @@ def _extract(text: str, english: bool, named: bool) -> Facts:
     name_words: set[str] = set()
     acronyms: set[str] = set()
     initials: set[str] = set()
-    year, year_end, read_until = "", -1, 0
+    year, year_end, read_until, marker = "", -1, 0, 0
     for match in (_ASCII_CANDIDATE if text.isascii() else _ANY_CANDIDATE).finditer(text):
         rest, more_digits, attached, after = match.groups()
         start, end = match.span()
@@ -160,7 +160,11 @@ def _extract(text: str, english: bool, named: bool) -> Facts:
             if before.isascii() and before.isalpha():
                 continue
             if not attached and text[end : end + 1] in (".", ")") and _list_marker(text, start, end):
-                continue
+                counted = marker + 1
+                marker = int(digits) if digits.isdecimal() and len(digits) < 4 else 0
+                if marker in (1, counted) or (counted == 1 and marker):
+                    continue  # a number out of its turn marks no item
+                marker = counted
             joined = start == year_end + 1 and year and not attached and text[year_end] in "-–/"
             year, read_until = _number(
                 text, (start, end), (digits, attached, after), numbers, offers, english, year if joined else ""
