@@ -5,8 +5,9 @@ Only pairs that no spelling rule can relate; adjectives of countries are in `jud
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
+from judges.fact_text import split_words
+from judges.fact_words import stem
+from judges.facts import Facts
 
 _GROUPS = """
 academy award, academy awards, oscar, oscars, oscar's
@@ -64,34 +65,52 @@ american revolution, revolutionary war, american revolutionary war, war of indep
 south korea, south korean, south koreans, republic of korea, rok
 north korea, north korean, north koreans, dprk
 """
-_GROUP_OF: dict[str, int] = {}
+_BY_FIRST: dict[str, list[tuple[str, int]]] = {}
+"""Phrases by their first word, as `split_words` gives it, each with the number of its group."""
 _WORDS: list[frozenset[str]] = []
-for _line in _GROUPS.strip().splitlines():
+for _number, _line in enumerate(_GROUPS.strip().splitlines()):
     _phrases = _line.split(", ")
-    _GROUP_OF |= dict.fromkeys(_phrases, len(_WORDS))
-    _WORDS.append(frozenset(word for p in _phrases for word in re.split(r"[ .'-]", p) if len(word) > 1))
-_PHRASE = re.compile(
-    r"(?<!\w)(?:" + "|".join(re.escape(p) for p in sorted(_GROUP_OF, key=len, reverse=True)) + r")(?!\w)"
-)
-_CASED = {"us": "US", "la": "LA", "un": "UN", "rn": "RN", "eu": "EU"}
-"""Common words in lower case."""
+    for _phrase in _phrases:
+        _BY_FIRST.setdefault(split_words(_phrase)[0], []).append((_phrase, _number))
+    _WORDS.append(frozenset(stem(word) for phrase in _phrases for word in split_words(phrase) if len(word) > 1))
+_CASED = {"us": "US", "la": "LA", "un": "UN", "rn": "RN", "eu": "EU", "u.s.": "U.S."}
+"""Phrases that are another word in lower case."""
 
 
-@lru_cache(maxsize=256)
-def _things(text: str) -> frozenset[int]:
+def _things(text: str, words: frozenset[str]) -> frozenset[int]:
     found = set()
-    for match in _PHRASE.finditer(text.lower()):
-        cased = _CASED.get(match[0])
-        if not cased or text[match.start() : match.end()] == cased:
-            found.add(_GROUP_OF[match[0]])
+    lower = ""
+    for first in _BY_FIRST.keys() & words:
+        for phrase, number in _BY_FIRST[first]:
+            if number in found:
+                continue
+            if phrase in _CASED:
+                present = _stands(_CASED[phrase], text)
+            elif phrase == first:
+                present = True
+            else:
+                lower = lower or text.lower()
+                present = _stands(phrase, lower)
+            if present:
+                found.add(number)
     return frozenset(found)
 
 
-def same_things(source: str, rewrite: str) -> frozenset[str]:
-    """Words of the names of all things that both texts mention, each by whichever name."""
-    both = _things(source[:_LONGEST]) & _things(rewrite[:_LONGEST])
+def _stands(phrase: str, text: str) -> bool:
+    """Whether a phrase stands in a text as words of its own; of its places the first few are looked at."""
+    at = text.find(phrase)
+    for _ in range(20):
+        if at < 0:
+            return False
+        end = at + len(phrase)
+        if not text[at - 1 : at].isalnum() and not text[end : end + 1].isalnum():
+            return True
+        at = text.find(phrase, end)
+    return False
+
+
+def same_things(source: str, before: Facts, rewrite: str, after: Facts) -> frozenset[str]:
+    """Stems of the words in the names of all things that both texts mention, each by whichever name."""
+    theirs = _things(source, before.words)
+    both = theirs & _things(rewrite, after.words) if theirs else theirs
     return frozenset().union(*(_WORDS[number] for number in both))
-
-
-_LONGEST = 100_000
-"""Characters read; aliases of still longer texts are left to the judge model."""

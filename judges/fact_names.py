@@ -35,7 +35,7 @@ def names_lost(
         if _contains_acronym(keys, after) or _in_apposition(source, fact, after):
             continue
         if stems is None:
-            stems = _stems(after) | frozenset(map(stem, same_things(source, rewrite)))
+            stems = _stems(after) | same_things(source, before, rewrite, after)
         if 2 * sum(_known(key, stems) or key in ROMAN for key in keys) >= len(keys):
             continue
         if name_stem(_acronym(source, fact)) in stems:
@@ -108,7 +108,7 @@ def names_added(
     labels = _speakers(rewrite)
     letter = _letter_ends(rewrite)
     around = extract(context, language) if context else None
-    stems = _stems(before) | frozenset(map(stem, same_things(source, rewrite)))
+    stems = _stems(before) | same_things(source, before, rewrite, after)
     lower_case = _lower_cased(rewrite, unknown)
     found: dict[tuple[str, ...], Difference] = {}
     for fact in doubtful:

@@ -37,6 +37,8 @@ def misplaced(source: str, rewrite: str, before: Facts, after: Facts) -> list[Fa
         key = fact.keys[0]
         if fact.kind != "number" or fact.unit or key in found or not _small(key) or key in implied:
             continue
+        if rewrite[fact.start : _SAID.match(rewrite, fact.end).end()] in source:
+            continue  # with the words after it as in the source: most facts, quickly
         same = theirs.get(key, [])
         if not same and key not in days:
             continue
@@ -57,6 +59,7 @@ def _ordinal(text: str, fact: Fact) -> bool:
 
 
 _PARTITIVE = re.compile(r" of (?:the|his|her|its|their|all|these|those)\b")
+_SAID = re.compile(r"(?:[ -][a-z]{3,})?")
 _NEXT = re.compile(r"[ -]([^\W\d_]+)(?:[ -]([^\W\d_]+))?")
 
 

@@ -69,7 +69,7 @@ def _affirmed(text: str, other: str) -> Iterator[Change]:
     other_lower: str | None = None
     for cue in _CUE.finditer(text):
         word = _negated(text, cue.end())
-        if not word or _questions(text, cue.end()) or _WITHIN.match(text, cue.end()):
+        if not word or _questions(text, cue.end()):
             continue
         if other_lower is None:
             other_lower = other.lower()
@@ -85,7 +85,7 @@ def _affirmed(text: str, other: str) -> Iterator[Change]:
             continue
         around = _stems(text[max(0, cue.start() - 150) : cue.end() + 100])
         shared = max((len(around & sentences[number][0]) for number in places), default=0)
-        if shared >= _SHARED and (
+        if shared >= _SHARED and not _WITHIN.match(text, cue.end()) and (
             shared >= _CERTAIN
             or not any(negative and len(around & stems) >= shared - 1 for stems, negative in _near(sentences, places))
         ):
