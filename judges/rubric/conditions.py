@@ -195,7 +195,7 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, dict | list) or isinstance(b, dict | list):
         return False
     if isinstance(a, bool) or isinstance(b, bool) or a is None or b is None:
-        return a is b or (isinstance(a, str) or isinstance(b, str)) and _text(a) == _text(b)
+        return a is b or ((isinstance(a, str) or isinstance(b, str)) and _text(a) == _text(b))
     left, right = number(a), number(b)
     if left is not None and right is not None and not (_padded(a) or _padded(b)):
         return left == right

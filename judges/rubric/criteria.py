@@ -172,6 +172,7 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     STATE: {"conditions": [], "records": [], "unchanged": []},
     ANSWER: {"values": [], "results": [], "never": [], "statement": "", "declines": False},
 }
+_RECORD: dict[str, Any] = {"where": [], "at_least": 1, "at_most": None}
 _CHECKS = {kind: Draft202012Validator(schema) for kind, schema in SCHEMAS.items()}
 
 
@@ -231,9 +232,8 @@ def parse(criterion: Criterion) -> Spec:
     if not isinstance(given, dict):
         raise ValueError(f"{where}: its spec is no JSON object")
     value = _DEFAULTS[criterion.kind] | given
-    value |= {"records": [{"where": [], "at_least": 1, "at_most": None} | r for r in value["records"]]} if (
-        criterion.kind == STATE and isinstance(value["records"], list) and all(isinstance(r, dict) for r in value["records"])
-    ) else {}  # fmt: skip
+    if criterion.kind == STATE and isinstance(value["records"], list):
+        value["records"] = [_RECORD | r if isinstance(r, dict) else r for r in value["records"]]
     fault = best_match(_CHECKS[criterion.kind].iter_errors(value))
     if fault is not None:
         at = "/".join(map(str, fault.absolute_path)) or "its spec"
