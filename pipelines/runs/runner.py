@@ -75,6 +75,8 @@ class Runner:
         except RunStopped:
             raise
         except Exception as error:
+            if _interrupted(error):
+                raise KeyboardInterrupt from None
             raise _stopped(error, models, log) from error
         counters: dict[str, int] = {}
         for metric in result.metrics().query()["counters"]:
@@ -140,6 +142,15 @@ def _unknown_flags(beam_args: Sequence[str]) -> list[str]:
         return parser.parse_known_args(list(beam_args))[1]
     except SystemExit:
         raise UsageError("a flag of Beam's has a wrong value, see above") from None
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C came while Beam ran our code, which it makes an error of its own of."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt) or "KeyboardInterrupt" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 _RAISED = re.compile(r"llm\.errors\.(\w+): (.*?)(?: \[while running |\\n|\n|$)")
