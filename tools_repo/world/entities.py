@@ -214,7 +214,7 @@ def _references(schema: Any) -> Iterator[Any]:
 
 def _x_ref(validator: Validator, target: Any, value: Any, schema: Any) -> Iterator[ValidationError]:
     """The keyword `x-ref`: every identifier in `value` is that of a record of the kind `target`."""
-    records = _current.get().get(target)
+    records = _current.get({}).get(target)
     known = records if isinstance(records, dict) else {}
     for identifier in value if isinstance(value, list) else [value]:
         if isinstance(identifier, str) and identifier not in known:
