@@ -269,7 +269,7 @@ def _number(
         numbers.append(Fact("number", start, end, (value + ending,)))
         offers.update((value + ending, value))
         return "", end
-    if not attached and value == digits and len(value) <= 2 and (numeric := _NUMERIC_DATE.match(text, start)):
+    if text[end : end + 1] == "/" and len(digits) <= 2 and (numeric := _NUMERIC_DATE.match(text, start)):
         return "", _numeric_date(numeric, numbers, offers)
     unit = currency = text[start - 1] if start and text[start - 1] in "$£€¥" else ""
     ordinal = attached and ending in _ORDINAL_ENDINGS

@@ -75,6 +75,9 @@ def _affirmed(text: str, other: str) -> Iterator[Change]:
             other_lower = other.lower()
         if _stem(word) not in other_lower:
             continue
+        at = text.find(word, cue.end(), cue.end() + 60)
+        if at >= 0 and text[cue.start() : at + len(word)] in other:
+            continue  # denied there in the same words
         if sentences is None:
             sentences = _sentences(other)
             for number, (stems, _) in enumerate(sentences):
