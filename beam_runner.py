@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 def arguments() -> argparse.ArgumentParser:
     """The parser of all subcommands."""
-    from pipelines import knowledge_job, math_job, tools_job
+    from pipelines import agentic_job, knowledge_job, math_job, tools_job
     from pipelines.runs import publish
 
     parser = argparse.ArgumentParser(prog="beam_runner.py", description=__doc__.split("\n", 1)[0], allow_abbrev=False)
@@ -32,6 +32,14 @@ def arguments() -> argparse.ArgumentParser:
     command = commands.add_parser("tools", help="harvest real tool specifications", allow_abbrev=False)
     tools_job.add_arguments(command)
     command = commands.add_parser(
+        "agentic",
+        help="make tool-use trajectories: agents, tasks, users, worlds, judges",
+        description=agentic_job.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    agentic_job.add_arguments(command)
+    command = commands.add_parser(
         "publish", help="upload a finished run to the Hugging Face Hub", description=publish.__doc__, allow_abbrev=False
     )
     publish.add_arguments(command)
@@ -42,8 +50,10 @@ def arguments() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line; the exit code."""
     logging.basicConfig(level=logging.DEBUG if os.environ.get("TOKENMILL_DEBUG") else logging.ERROR)
+    from pipelines import agentic_job
+
     argv = list(sys.argv[1:] if argv is None else argv)
-    args, beam_args = arguments().parse_known_args(argv)
+    args, beam_args = arguments().parse_known_args(agentic_job.spelled_out(argv))
     args.command_line = ["python", "beam_runner.py", *argv]
     if hasattr(args, "run"):
         if beam_args:

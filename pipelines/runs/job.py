@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import apache_beam as beam
+from rich.console import RenderableType
 
 from llm.models import Models, Role
 from pipelines.transforms.rollout import Step
@@ -56,5 +57,7 @@ class Job:
     max_row_bytes: int = 5_000_000
     source: Callable[[Any], str] = lambda row: row.source_text
     """The text that a finished row was made from, for previews."""
+    view: Callable[[Any], RenderableType] | None = None
+    """How a finished row is shown in a preview; by default source and text side by side, with the verdicts."""
     notes: tuple[str, ...] = ()
     """Warnings to print before the run."""

@@ -104,7 +104,7 @@ def _models(job: Job, args: argparse.Namespace, state: str) -> Models:
     return Models(
         roles=job.roles,
         cache=args.cache or default_cache(),
-        run=f"{job.name} {target if '://' in target else Path(target).resolve()}",
+        run=getattr(args, "account", "") or f"{job.name} {target if '://' in target else Path(target).resolve()}",
         budget=args.max_tokens,
         max_concurrency=args.max_concurrency,
         timeout=args.timeout,

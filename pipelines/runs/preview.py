@@ -19,7 +19,8 @@ from pipelines.runs.errors import UsageError
 from pipelines.runs.estimate import parsed_rows
 from pipelines.runs.inputs import Inputs
 from pipelines.runs.job import Job
-from pipelines.transforms.rollout import Accepted, Rejected
+from pipelines.transforms.rollout import Accepted, Rejected, Several
+from schemas.documents import FailedRow
 
 LONGEST = 3000
 
@@ -32,21 +33,25 @@ def show(job: Job, inputs: Inputs, models: Models, count: int) -> int:
     tasks = [task for row in rows for task in job.tasks(row)]
     runtime = runtimes.obtain(models)
     console = Console()
+    shown: list[Any] = []
     try:
         check_models(runtime)
         outcomes = runtime.run(_all(job, tasks, runtime))
         for task, outcome in zip(tasks, outcomes, strict=True):
             if isinstance(outcome, RunStopped):
                 raise outcome
-            _show(job, task, outcome, console)
+            made = outcome.outcomes if isinstance(outcome, Several) else [outcome]
+            for one in made:
+                _show(job, task, one, console)
+            shown += made
     finally:
         runtimes.release(runtime)
-    kept = sum(isinstance(outcome, Accepted) for outcome in outcomes)
-    refused = sum(isinstance(outcome, Rejected) for outcome in outcomes)
+    kept = sum(isinstance(outcome, Accepted) for outcome in shown)
+    refused = sum(isinstance(outcome, Rejected) for outcome in shown)
     stats = runtime.stats().values()
     tokens = sum(s.prompt_tokens + s.completion_tokens for s in stats)
     console.print(
-        f"{kept} kept, {refused} refused, {len(tasks) - kept - refused} failed; {tokens:,} tokens. "
+        f"{kept} kept, {refused} refused, {len(shown) - kept - refused} failed; {tokens:,} tokens. "
         "Nothing was written; the answers are in the cache, so that the run will not pay for them again."
     )
     return 0
@@ -60,11 +65,18 @@ def _show(job: Job, task: Any, outcome: Any, console: Console) -> None:
     if isinstance(outcome, BaseException):
         console.print(Text(f"{task.id}  failed: {type(outcome).__name__}: {outcome}", style="red"))
         return
+    if isinstance(outcome, FailedRow):
+        console.print(Text(f"{outcome.id}  failed: {outcome.error}: {outcome.message}", style="red"))
+        return
     row = outcome.row
     if isinstance(outcome, Rejected):
         verdict, style = f"refused: {outcome.reason.replace('_', ' ')}", "yellow"
     else:
         verdict, style = "kept", "green"
+    if job.view is not None:
+        console.print(Text.assemble((f"{row.id}  ", "bold"), (verdict, style)))
+        console.print(job.view(row))
+        return
     described = " · ".join(str(getattr(row, name)) for name in ("style", "perspective") if getattr(row, name, ""))
     table = Table(
         title=Text.assemble((f"{row.id}  ", "bold"), f"{described}  ", (verdict, style)),

@@ -1,0 +1,56 @@
+"""Tool-use demonstrations (Kimi K2 report, section 3.1.1 and figure 8), each stage a run of its own:
+
+tools  | draw tool-sets | write agents         | data, rejected, failed      pipelines.agents
+agents | draw levels    | write tasks, rubrics | data, rejected, failed      pipelines.agent_tasks
+tasks  | repeat         | run and judge        | data, rejected, failed      here
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+
+from llm.models import Models
+from pipelines.transforms import DATA, FAILED, REJECTED
+from pipelines.transforms.rollout import Rollout, Step
+from pipelines.transforms.sinks import WriteShards
+from pipelines.transforms.sources import Parser, Piece, ReadRows
+from pipelines.trying import Try
+from schemas.agentic import RefusedTrajectory, Trajectory
+from schemas.documents import FailedRow
+
+
+@dataclass(frozen=True)
+class Trajectories:
+    """Configuration of one run, all that shapes its rows."""
+
+    step: Step
+    """What runs a try: `RunTrajectory`, or `RunCodeTask` for tasks whose tests decide."""
+    parser: Parser
+    samples: int = 1
+    """Tries at each task: more than one is rejection sampling."""
+    max_row_bytes: int = 5_000_000
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise ValueError(f"a task has at least one try, not {self.samples}")
+
+    def tries(self, task: Any) -> Iterator[Try]:
+        """One element for each try at a task; the first n of more are the same tries."""
+        return (Try(task, sample) for sample in range(self.samples))
+
+
+def build(
+    root: beam.Pipeline, config: Trajectories, models: Models, pieces: Sequence[Piece], folder: str, shards: int
+) -> None:
+    """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}."""
+    tasks, unreadable = root | "Read" >> ReadRows(pieces, config.parser, max_bytes=config.max_row_bytes)
+    tries = tasks | "Repeat" >> beam.FlatMap(config.tries) | "Spread" >> beam.Reshuffle()
+    run = tries | "Run and judge" >> Rollout(config.step, models)
+    failed = (unreadable, run[FAILED]) | "All failed" >> beam.Flatten()
+    _ = run[DATA] | "Write data" >> WriteShards(f"{folder}/data", Trajectory, shards)
+    _ = run[REJECTED] | "Write rejected" >> WriteShards(f"{folder}/rejected", RefusedTrajectory, shards)
+    _ = failed | "Write failed" >> WriteShards(f"{folder}/failed", FailedRow, shards)

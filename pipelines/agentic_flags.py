@@ -1,0 +1,121 @@
+"""The flags that the agentic jobs share: what is read and written, the models of each role, money."""
+
+from __future__ import annotations
+
+import argparse
+
+from llm.models import Role
+from llm.spec import EMBEDDED, SpecError, parse_spec
+from pipelines.runs import options
+from pipelines.runs.errors import UsageError
+
+MAX_ROW_BYTES = 20_000_000
+ROLES = {
+    "writer": ("--llm", "plays the agent and writes what is written"),
+    "user": ("--user-llm", "plays the user"),
+    "tools": ("--tool-llm", "simulates the tools"),
+    "judge": ("--judge-llm", "judges"),
+}
+"""Flag of each role, and what its model does; all but the writer default to the writer's model."""
+
+
+def add_run_flags(
+    parser: argparse.ArgumentParser, *, reads: str, what: str, roles: tuple[str, ...] = ("writer",)
+) -> None:
+    """The flags of the contract of a run.
+
+    Args:
+        reads: the flag that names the input, such as `--tasks`.
+        what: what is read, for the help.
+        roles: which of `ROLES` the job has.
+    """
+    data = parser.add_argument_group("what is read and written")
+    data.add_argument(reads, dest="input", nargs="+", metavar="DIR|GLOB", help=what)
+    data.add_argument(
+        "--output", metavar="DIR", help="a folder for this run alone; required unless previewing or estimating"
+    )
+    data.add_argument("--limit", type=options.positive, metavar="N", help="read only the first N rows")
+    data.add_argument("--overwrite", action="store_true", help="replace a finished run of other settings in DIR")
+    models = parser.add_argument_group("models")
+    for role in roles:
+        flag, does = ROLES[role]
+        default = {"default": EMBEDDED} if role == "writer" else {}
+        note = (
+            "smollm2 (embedded, the default), MODEL@http://host:port/v1, openai:MODEL, vllm:MODEL, llamacpp:FILE.gguf"
+        )
+        models.add_argument(
+            flag,
+            metavar="SPEC",
+            help=f"model that {does}: {note}" if role == "writer" else f"model that {does} (default: as --llm)",
+            **default,
+        )
+    for role in roles:
+        flag = ROLES[role][0].replace("--llm", "--sampling").replace("-llm", "-sampling")
+        models.add_argument(
+            flag,
+            type=options.object_of,
+            default={},
+            metavar="JSON",
+            help=f"parameters for the calls of the model that {ROLES[role][1]}, in place of the built-in ones",
+        )
+    models.add_argument(
+        "--max-concurrency",
+        type=options.positive,
+        default=64,
+        metavar="N",
+        help="calls in flight per worker process (default 64)",
+    )
+    models.add_argument(
+        "--timeout", type=options.seconds, default=600.0, metavar="S", help="seconds to wait for one answer"
+    )
+    models.add_argument(
+        "--patience",
+        type=options.seconds,
+        default=300.0,
+        metavar="S",
+        help="seconds that an endpoint may be gone before the run stops",
+    )
+    money = parser.add_argument_group("money")
+    money.add_argument("--estimate", action="store_true", help="print calls, tokens and cost, and make no call")
+    money.add_argument(
+        "--preview", type=options.positive, metavar="N", help="work on N rows, show them, write nothing to DIR"
+    )
+    money.add_argument(
+        "--max-tokens",
+        type=options.positive,
+        metavar="N",
+        help="tokens this output may cost in all, over repeated commands; the run stops cleanly before it would exceed them",
+    )
+    money.add_argument(
+        "--prices", metavar="FILE", help="JSON with prices per million tokens, on top of the shipped table"
+    )
+    money.add_argument(
+        "--cache", metavar="PATH|URL", help="answers are kept here: a file or redis://… (default: ~/.cache/tokenmill)"
+    )
+    money.add_argument(
+        "--retry-failed", action="store_true", help="ask again what failed or was refused by the endpoint"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of every draw (default 0)")
+    parser.set_defaults(max_document_bytes=MAX_ROW_BYTES)
+
+
+def roles_of(args: argparse.Namespace, *wanted: str) -> dict[str, Role]:
+    """The models of a run by role; a role without a model of its own is played by the writer's.
+
+    Raises:
+        UsageError: a SPEC is malformed, or no input is named.
+    """
+    if not args.input:
+        raise UsageError("name the input, see --help")
+    chosen = {}
+    for role in wanted:
+        flag = ROLES[role][0][2:].replace("-", "_")
+        spec = getattr(args, flag, None) or args.llm
+        given = getattr(args, flag.replace("llm", "sampling"), {})
+        small = options.EMBEDDED_SAMPLING if spec.startswith(EMBEDDED) else {}
+        chosen[role] = Role(spec, {**small, **given})
+        try:
+            parse_spec(spec)
+        except SpecError as error:
+            raise UsageError(str(error)) from None
+    return chosen
