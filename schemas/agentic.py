@@ -62,6 +62,16 @@ class Domain:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RefusedDomain(Domain):
+    """A domain that repeats a sibling, or whose world could not be designed."""
+
+    reason: str = column("machine-readable reason: `same_name`, `too_similar`, `no_entities`, …")
+    detail: str = column("what is wrong, one line")
+    duplicate_of: str = column("`id` of the sibling that this one repeats, empty otherwise", default="")
+    score: float = column("score of the check that refused it; for repetitions the similarity", default=0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Agent:
     """A system prompt and a tool-set. One row of an `agents` stage."""
 
