@@ -127,6 +127,8 @@ class Grader:
             said = _object(line)
             told[str(said.get("test"))] = said
         findings = []
+        if finished.returncode >= 128 and not finished.exceeded and len(told) < len(task.tests):
+            findings.append(Finding("runner_killed", "Leave the runner's processes alone."))
         for name, said in told.items():
             for kind, text in _OFFENCES.items():
                 if said.get(kind):

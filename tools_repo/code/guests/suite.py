@@ -184,11 +184,24 @@ def sings():
     return ""
 
 
+def options(root):
+    return ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "-o", "addopts=", f"--rootdir={root}", "--tb=line"]
+
+
+def warm_up(folder):
+    """Have pytest import all that it needs, once and not in each test's process; no tested code is near."""
+    folder.mkdir()
+    (folder / "test_warm_up.py").write_text("def test_one():\n    assert [1] != [2]\n")
+    recorder = Recorder()
+    pytest.main([*options(folder), str(folder / "test_warm_up.py")], plugins=[recorder])
+    del sys.modules["test_warm_up"]
+    sys.path[:] = [path for path in sys.path if path != str(folder)]
+
+
 def one_test(root, name, pipe, nonce):
     """In the test's own process: run it and report through the pipe."""
     os.setsid()
     prctl(PR_SET_DUMPABLE, 1)
-    setattr(builtins, GENUINE, genuine)
     sys.modules["__main__"] = types.ModuleType("__main__")  # ours knows the other tests
     canary_file = root / f"test_{os.urandom(6).hex()}.py"
     for path in ("src", ""):
@@ -196,9 +209,8 @@ def one_test(root, name, pipe, nonce):
             sys.path.insert(0, str(root / path))
     os.chdir(root)
     recorder = Recorder()
-    options = ["-q", "-p", "no:cacheprovider", "-o", "addopts=", "--rootdir", str(root), "--tb=line"]
     try:
-        pytest.main([*options, name], plugins=[recorder])
+        pytest.main([*options(root), name], plugins=[recorder])
         outcome, detail = outcome_of(recorder)
     except BaseException as error:
         outcome, detail = "error", f"{type(error).__name__}: {error}"
@@ -211,12 +223,12 @@ def one_test(root, name, pipe, nonce):
             # pytest itself, with the rewritten `assert` and the hooks that a file of the workspace may have added.
             canary_file.write_text("def test_canary():\n    x = [1]\n    assert x == [2]\n")
             second = Recorder()
-            pytest.main([*options, canary_file.name], plugins=[second])
+            pytest.main([*options(root), canary_file.name], plugins=[second])
             if outcome_of(second)[0] != "failed":
                 canary = "a failing test counts as passed"
     told = {"nonce": nonce, "outcome": outcome, "detail": detail[-400:], "canary": canary}
     told.update(exiting=recorder.exiting, lying=bool(lies))
-    os.write(pipe, json.dumps(told).encode())
+    os.write(pipe, json.dumps(told).encode() + b"\n")
 
 
 def run_one(root, name, seconds):
@@ -244,6 +256,8 @@ def run_one(root, name, seconds):
         if not block or len(text) > 1 << 20:
             break
         text += block
+        if block.endswith(b"\n"):
+            break  # not waiting for its end: a daemon that the test left behind may hold it for ever
     if late:
         os.kill(child, signal.SIGKILL)
     status = wait_for(child, 1.0 if not late else 5.0)
@@ -293,6 +307,9 @@ adopt()
 with open("/dev/null", "wb") as quiet:  # noqa: PTH123
     os.dup2(quiet.fileno(), 2)
 home = Path(os.environ["HOME"])
+setattr(builtins, GENUINE, genuine)
+warm_up(home / "warm")
+sweep(home)
 for test in job["tests"]:
     lay_out(home / "workspace", job["files"])
     told = run_one(home / "workspace", test, job["seconds"])
