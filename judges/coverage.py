@@ -17,7 +17,7 @@ from judges.differences import Difference, Quotes
 from judges.fact_derived import as_share, converted, enumerates, implied_dates, recounts, same_times, worked_out
 from judges.fact_names import names_added, names_lost
 from judges.fact_places import misplaced
-from judges.fact_shares import other_dates, same_duration, told_as_shares
+from judges.fact_shares import other_dates, ranks, same_duration, told_as_shares
 from judges.fact_text import Fact
 from judges.fact_words import FUNCTION_WORDS, ORDINALS, SIZES
 from judges.facts import Facts, extract
@@ -164,6 +164,8 @@ def _implied(
         added = told_as_shares(same_times(added, rewrite, source), rewrite, source, before)
         added = [fact for fact in added if not same_duration(fact, before.numbers)]
         added = [fact for fact in added if not enumerates(fact, rewrite, after.words)]
+    if lost and added:
+        lost, added = ranks(lost, source, added, rewrite)
     changed = bool(lost and added)
     lost = [fact for fact in lost if not converted(fact, after.numbers) and not as_share(fact, after.words)]
     if added and not changed:

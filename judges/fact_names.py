@@ -183,7 +183,7 @@ def _in_short(key: str, fact: Fact, source: str, rewrite: str, before: Facts) ->
 _SALUTATION = re.compile(r"\s*(?:Dear|Hi|Hello|Hey|My dear|Dearest)\b[^,:!\n.]{0,60}[,:!]")
 _CLOSING = re.compile(
     r"(?:^|[.!?\n] *)(?:Love|Yours(?: \w+)?|Sincerely(?: yours)?|(?:\w+ )?(?:[Rr]egards|[Ww]ishes)|Cheers|Best|Warmly"
-    r"|Affectionately|Faithfully|Respectfully|Your \w+(?: \w+)?|As ever|Signed),\s*[^,.!?\n]{0,60}[.!]?\s*$"
+    r"|Affectionately|Faithfully|Respectfully|Your \w+(?: \w+)?|As ever|Signed),\s*[^,!?\n]{0,60}[.!]?\s*$"
 )
 
 

@@ -108,3 +108,23 @@ def other_dates(facts: list[Fact], other: str, theirs: Facts) -> list[Fact]:
         return re.search(rf"\bthe (?:{re.escape(day)}(?:st|nd|rd|th){spelled})\b", other) is not None
 
     return [fact for fact in facts if fact.kind != "date" or not told(fact)]
+
+
+_ENDINGS = ("st", "nd", "rd", "th")
+_RANKED = re.compile(
+    r"\b(?:before|previous|previously|earlier|preceding|preceded|larger|bigger|more|ahead|better|higher)\b"
+)
+
+
+def ranks(lost: list[Fact], source: str, added: list[Fact], rewrite: str) -> tuple[list[Fact], list[Fact]]:
+    """The two less pairs such as "the third largest" and "only two are larger"."""
+    for fact in lost:
+        if source[fact.start : fact.end].lower() not in ORDINALS and not source.endswith(_ENDINGS, 0, fact.end):
+            continue
+        for other in added:
+            follows = rewrite[other.end : other.end + 80]
+            if fact.keys[0].isdecimal() and other.keys[0] == str(int(fact.keys[0]) - 1) and _RANKED.search(follows):
+                lost = [f for f in lost if f is not fact]
+                added = [f for f in added if f is not other]
+                break
+    return lost, added

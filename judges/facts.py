@@ -100,6 +100,7 @@ _NO_NAME = (
     | FUNCTION_WORDS
     | CURRENCY_CODES
     | {"bc", "bce", "ad", "ce", "am", "pm", "op", "opus", "nos", "vol", "ed", "ph"}
+    | {"ne", "nw", "se", "sw", "nne", "ene", "ese", "sse", "ssw", "wsw", "wnw", "nnw"}
 )
 SHORT_COUNTRIES = frozenset(["us", "dc", "uk", "un", "eu", "usa", "ussr", "uae"])
 _SPELLED_ACRONYMS = frozenset(["us", "it", "who", "un"])

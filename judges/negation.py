@@ -34,7 +34,23 @@ _NEGATIVE = frozenset(
         ),
         *("fail", "fails", "failed", "failure", "refuse", "refused", "refuses", "deny", "denied", "lack", "lacked"),
         *("lacks", "lacking", "absent", "absence", "unable", "impossible", "hardly", "barely", "rarely", "seldom"),
-        *("prevent", "prevented", "avoid", "avoided", "stop", "stopped", "reject", "rejected", "unlike", "except"),
+        *(
+            "prevent",
+            "prevented",
+            "afraid",
+            "fear",
+            "feared",
+            "doubt",
+            "doubted",
+            "avoid",
+            "avoided",
+            "stop",
+            "stopped",
+            "reject",
+            "rejected",
+            "unlike",
+            "except",
+        ),
         *("few", "little", "only", "until", "unless", "instead", "rather", "despite", "against", "oppose", "opposed"),
     ]
 )
@@ -88,9 +104,15 @@ def _affirmed(text: str, other: str) -> Iterator[Change]:
             continue
         around = _stems(text[max(0, cue.start() - 150) : cue.end() + 100])
         shared = max((len(around & sentences[number][0]) for number in places), default=0)
-        if shared >= _SHARED and not _WITHIN.match(text, cue.end()) and (
-            shared >= _CERTAIN
-            or not any(negative and len(around & stems) >= shared - 1 for stems, negative in _near(sentences, places))
+        if (
+            shared >= _SHARED
+            and not _WITHIN.match(text, cue.end())
+            and (
+                shared >= _CERTAIN
+                or not any(
+                    negative and len(around & stems) >= shared - 1 for stems, negative in _near(sentences, places)
+                )
+            )
         ):
             yield cue.start(), cue.end(), word
 
