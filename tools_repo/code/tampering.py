@@ -80,18 +80,22 @@ def _below(path: str, folders: object) -> bool:
     return any("/".join(parts[:end]) in folders for end in range(1, len(parts)))  # type: ignore[operator]
 
 
+def _module(parts: list[str], at: int) -> str:
+    """The module that a file makes importable from the folder at depth `at`, empty for none."""
+    if at >= len(parts) or (at == len(parts) - 1 and not re.search(r"\.(py|pyc|so|pyd)$", parts[at])):
+        return ""
+    return parts[at].split(".", 1)[0]
+
+
 def _planted(path: str, entry: Entry, task: CodeTask, start: Workspace) -> str:
     """Why a new file must not be there; empty when it may."""
     if is_runner(path):
         return "runner_planted"
     parts = path.split("/")
-    for at in (0, 1 if parts[0] == "src" else 0):
-        if at >= len(parts):
-            continue
-        name = parts[at].split(".", 1)[0]
-        python = at < len(parts) - 1 or re.search(r"\.(py|pyc|so|pyd)$|\.[^/]*\.so$", parts[at])
-        known = {p.split("/")[at].split(".", 1)[0] for p in start if len(p.split("/")) > at}
-        if python and name in _MODULES and name not in known and (entry.link is None or name in _RUNNER_MODULES):
+    for at in (0, 1) if parts[0] == "src" else (0,):
+        name = _module(parts, at)
+        known = {_module(p.split("/"), at) for p in start}
+        if name in _MODULES and name not in known and (entry.link is None or name in _RUNNER_MODULES):
             return "module_shadowed"
     if entry.link is not None and is_test(path):
         return "runner_planted"
