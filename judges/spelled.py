@@ -9,6 +9,7 @@ from judges.fact_text import AFTER, Fact, canonical, starts_sentence, unit_of
 from judges.fact_words import NUMBER_WORDS, ONES, ORDINAL_SCALES, ORDINALS, SCALES, TENS
 
 _SMALL = frozenset(str(number) for number in range(11))
+_SCALES = tuple(SCALES)
 _COMPOUNDING = frozenset([*SCALES, *ORDINAL_SCALES, *TENS])
 _NUMBER_WORD = "|".join(sorted(NUMBER_WORDS, key=len, reverse=True))
 _SPELLED = re.compile(
@@ -39,7 +40,9 @@ def note_spelled(text: str, present: frozenset[str], numbers: list[Fact], offers
         for half in ("half a ", "half an "):
             if lower.startswith(half, max(0, at - len(half))) and at >= len(half):
                 begin = at - len(half)
-        scaled = lower[max(0, at - 2) : at - 1].isdigit()  # "3.5 million" is read with its digits
+        scaled = lower[max(0, at - 2) : at - 1].isdigit() and lower.startswith(
+            _SCALES, at
+        )  # "3.5 million" is read with its digits
         if not scaled and (match := _SPELLED.match(lower, begin)):
             until = match.end()
             _spelled_run(text, match, numbers, offers)

@@ -93,3 +93,9 @@ def test_a_bad_flag_is_one_line(capsys):
     with pytest.raises(SystemExit):
         main(["--variants", "0"])
     assert "--variants must be at least 1" in capsys.readouterr().err
+
+
+def test_a_missing_test_half_is_said(capsys, monkeypatch):
+    monkeypatch.setattr("bench.fidelity.__main__.pairs", lambda half=None: [])
+    assert main(["--half", "test"]) == 2
+    assert "no test half yet" in capsys.readouterr().out

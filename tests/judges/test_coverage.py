@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from bench.fidelity.data import pairs
 from judges.coverage import REASONS, Coverage, differing_spans
+from judges.fact_places import misplaced
+from judges.facts import extract
 
 SOURCE = (
     "Robert Boulter starred in the play Herons by Simon Stephens, which was performed in 2001 at the Royal Court "
@@ -256,3 +258,102 @@ def test_hostile_pairs_take_linear_time(unit):
 
     small = max(min(seconds(40_000) for _ in range(3)), 1e-3)
     assert min(seconds(320_000) for _ in range(2)) < 8 * small * 4
+
+
+@pytest.mark.parametrize(
+    ("source", "rewrite"),
+    [
+        ("It won at the Academy Awards.", "It won at the Oscars."),
+        ("It was a medieval town near York.", "It was a town of the Middle Ages near York."),
+        ("He served with the British Royal Air Force.", "He served with the RAF of Britain."),
+        ("The singer is Puerto Rican, says Ada.", "The singer is from Puerto Rico, says Ada."),
+        ("She won the national championship for Leeds.", "She was National Champion for Leeds."),
+        ("The office is in Toronto, Ontario. Ann works there.", "Ann works in the office in Toronto."),
+        ("Critics on television liked Ann.", "Most TV critics liked Ann."),
+        ("The ships had guns and no masts.", "Did they have masts? No. Vessels had guns."),
+        ("Ann rode to London.", "Dear Uncle Tom, Ann rode to London. Love, Pam"),
+        ("The storm moved east-southeast.", "The storm moved ESE."),
+        ("Ann did not come, and Bo slept.", "Bo: Did Ann come?\nAnn: I slept, Bo. I didn't."),
+    ],
+)
+def test_names_told_otherwise(source, rewrite):
+    assert kinds(rewrite, source) == set()
+
+
+def test_a_name_of_the_title_may_be_left_out_and_no_other():
+    source = "In May Zoltan Kovacs met Bo Brown."
+    assert check(source, "In May he met Bo Brown.", context="Zoltan Kovacs").passed
+    assert check(source, "In May he met Bo Brown.", context="Lee Gold").reason == "name_lost"
+
+
+@pytest.mark.parametrize(
+    ("source", "rewrite"),
+    [
+        ("It took two decades.", "It took twenty years."),
+        ("About 80% lost power.", "About four in five lost power."),
+        ("They met at 12:00 near the hill.", "They met at noon near the hill."),
+        ("It got three and a half stars.", "It got 3½ stars."),
+        ("The poll was on 12 February 1958.", "Date of the poll: 12/2/1958."),
+        ("One raid was on 4 June, one on 6 June.", "In June there were raids, on the 4th and on the 6th."),
+        ("It closed in 1920 and opened in 1933.", "It closed in 1920 and opened thirteen years later, in 1933."),
+        ("Of 58 men 17 died.", "Of 58 men 17 died and 41 survived."),
+        ("It was the third largest brewery.", "Only two breweries were larger."),
+        (
+            "It arrived on 2 July and hit land on 5 July.",
+            "It hit land on 5 July, three days after its arrival on 2 July.",
+        ),
+        ("The gunboats Morgan, Gaines and Selma fled.", "Three gunboats, Selma, Gaines and Morgan, fled."),
+        (
+            "Guns of the 1890s were smaller than those of the 1880s.",
+            "Guns of the 1890s were smaller than in the decade before.",
+        ),
+    ],
+)
+def test_quantities_told_otherwise(source, rewrite):
+    assert kinds(rewrite, source) == set()
+
+
+@pytest.mark.parametrize(
+    ("source", "rewrite"),
+    [
+        ("It took two decades.", "It took thirty years."),
+        ("About 80% lost power.", "About two in five lost power."),
+        ("The poll was on 12 February 1958.", "Date of the poll: 13/2/1958."),
+        ("It was the fourth largest brewery.", "Only two breweries were larger."),
+        ("It closed in 1920 and opened in 1933.", "It closed in 1920 and opened fifteen years later, in 1933."),
+    ],
+)
+def test_quantities_that_are_not_the_same(source, rewrite):
+    assert kinds(rewrite, source) & {"number_added", "number_lost", "date_added", "date_lost"}
+
+
+GAME = (
+    "The evening ended with his fifth straight loss, and nobody in the crowded and noisy town could say why he kept "
+    "losing after such a start of the year. He allowed three hits against seven batters.\nOn July 8 two men were hurt."
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "passes"),
+    [
+        ("three hits", "3 hits", True),
+        ("three hits", "five hits", False),
+        ("fifth straight loss", "third straight loss", False),
+        ("two men", "eight men", False),
+    ],
+)
+def test_a_number_of_other_things_is_found(old, new, passes):
+    rewrite = GAME.replace(old, new)
+    doubted = misplaced(GAME, rewrite, extract(GAME), extract(rewrite))
+    assert [rewrite[fact.start : fact.end] for fact in doubted] == ([] if passes else [new.split()[0]])
+
+
+def test_a_list_number_out_of_its_turn_is_a_number():
+    assert kinds("1. Ann came.\n2. Bo left.", "Ann came, then Bo left.") == set()
+    assert "number_added" in kinds("1. Ann came.\n7. Bo left.", "Ann came, then Bo left.")
+
+
+def test_a_denial_in_other_words_is_none():
+    source = "The path was described in 1966 by Marshall Hatch in a paper."
+    assert kinds("In a paper by Marshall Hatch the path was not described until 1966.", source) == set()
+    assert kinds("In a paper in 1966 by Marshall Hatch the path was not described.", source) == {"negation_changed"}
