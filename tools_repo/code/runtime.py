@@ -89,6 +89,7 @@ class Runtime:
             "PYTHONPATH": PACKAGES,
             "PYTHONHASHSEED": "0",
             "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             "GIT_CONFIG_GLOBAL": "/dev/null",
         }
 

@@ -7,6 +7,7 @@ test and then to fail the canaries, assertions that are false: code that makes a
 import ast
 import builtins
 import contextlib
+import gc
 import json
 import os
 import select
@@ -185,7 +186,10 @@ def sings():
 
 
 def options(root):
-    return ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "-o", "addopts=", f"--rootdir={root}", "--tb=line"]
+    unneeded = [
+        part for name in ("cacheprovider", "faulthandler", "unraisableexception") for part in ("-p", f"no:{name}")
+    ]
+    return ["-q", *unneeded, "-o", "addopts=", f"--rootdir={root}", "--tb=line"]
 
 
 def warm_up(folder):
@@ -309,6 +313,7 @@ with open("/dev/null", "wb") as quiet:  # noqa: PTH123
 home = Path(os.environ["HOME"])
 setattr(builtins, GENUINE, genuine)
 warm_up(home / "warm")
+gc.freeze()  # what is there now need not be looked at again in each test's process
 sweep(home)
 for test in job["tests"]:
     lay_out(home / "workspace", job["files"])
