@@ -55,6 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if argv is None else argv)
     args, beam_args = arguments().parse_known_args(agentic_job.spelled_out(argv))
     args.command_line = ["python", "beam_runner.py", *argv]
+    if hasattr(args, "chain"):  # several jobs, one after another
+        return args.chain(args, beam_args)
     if hasattr(args, "run"):
         if beam_args:
             print(f"tokenmill: unknown flag {beam_args[0]}", file=sys.stderr)
