@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import prompts
+from judges.rubric.evidence import Evidence
+from judges.rubric.user import user_fault
 from llm.call import Ask, Message, Usage
 from prompts.fence import fence
 from schemas.agentic import AgentTask, ChatMessage, Fact, Persona
@@ -103,7 +105,7 @@ class SimulatedUser:
                 ask,
                 self.messages(visible),
                 SCHEMA,
-                lambda answer: _checked(answer, check),
+                lambda answer: self._checked(answer, check, visible),
                 to="user",
                 tries=self.tries,
                 attempt=drawn,
@@ -117,6 +119,18 @@ class SimulatedUser:
         self.unhelped = 0 if helped or check.first else self.unhelped + 1
         gave_up = status == GAVE_UP or (status == GO_ON and self.unhelped >= self.persona.patience)
         return UserTurn(text, status == DONE, gave_up, said.usage, said.model_calls)
+
+    def _checked(
+        self, answer: dict[str, Any], check: UserCheck, visible: Sequence[ChatMessage]
+    ) -> tuple[str, str, bool]:
+        """(text, status, whether it was helped) of an answer that keeps to the user's part; ValueError otherwise."""
+        text = answer["message"].encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").strip()
+        check(text, ends=answer["status"] != GO_ON)
+        # What the trajectory's judge would refuse later is mended now.
+        heard = [*visible, ChatMessage(role="user", content=text)]
+        if fault := user_fault(Evidence(heard, (), {}, {}, self.task.agent.tools), self.task):
+            raise ValueError(f"a user would not write {fault[1][:80]!r} here: say it as the user, or leave it out")
+        return text, answer["status"], answer["helped"]
 
     @property
     def knowledge(self) -> Knowledge:
@@ -149,9 +163,3 @@ def _parted(facts: Sequence[Fact]) -> tuple[list[Fact], list[Fact]]:
 
 def _listed(facts: Sequence[Fact]) -> str:
     return "\n".join(f"- {fact.name}: {fact.value}" for fact in facts) or _NOTHING
-
-
-def _checked(answer: dict[str, Any], check: UserCheck) -> tuple[str, str, bool]:
-    text = answer["message"].encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").strip()
-    check(text, ends=answer["status"] != GO_ON)
-    return text, answer["status"], answer["helped"]

@@ -1,0 +1,288 @@
+"""`agentic agents`: tool-sets drawn from a repository, and an agent written for each.
+
+The tool-sets are drawn here, before the run: they are its input, kept in the output folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import atexit
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import orjson
+from apache_beam.io.filesystems import FileSystems
+
+import prompts
+from judges.similarity import Embedder
+from llm.spec import parse_spec
+from pipelines.agentic_flags import MAX_ROW_BYTES, add_run_flags, roles_of
+from pipelines.agents import AGENT, PROMPTS, Agents, WriteAgent, build
+from pipelines.chunking import count_tokens
+from pipelines.runs import inputs, options
+from pipelines.runs.errors import UsageError
+from pipelines.runs.job import Job, Plan
+from pipelines.transforms.records import RecordParser
+from pipelines.transforms.sinks import write_parquet
+from pipelines.transforms.sources import Parser, RowUnreadable, raw_rows
+from pipelines.transforms.tools import ToolParser, validated
+from schemas.agentic import Agent, Domain, RefusedAgent
+from schemas.columns import to_table
+from schemas.documents import FailedRow
+from schemas.tools import RefusedTool, ToolSpec
+from schemas.toolsets import ToolSet
+from tools_repo.agent_likeness import AgentLikeness
+from tools_repo.likeness import describe
+from tools_repo.toolsets import Sampling, draw_toolsets
+from tools_repo.world.design import declared
+
+FOLDER = "tool_sets"
+"""Folder within the output in which the tool-sets are kept."""
+
+
+def add_agents(kinds: argparse._SubParsersAction) -> None:
+    """The subcommand `agents` and its flags."""
+    parser = kinds.add_parser(
+        "agents",
+        help="write agents: a tool-set, a system prompt and a policy each",
+        description=__doc__.split("\n", 1)[0],
+        allow_abbrev=False,
+    )
+    add_run_flags(parser, reads="--tools", what="runs of `tools harvest`, `evolve` or `curate`, or files of such rows")
+    add_agent_flags(parser)
+    parser.set_defaults(make=job)
+
+
+def add_agent_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags that shape agents, for this stage and for the chain."""
+    shape = parser.add_argument_group("how agents are made")
+    shape.add_argument(
+        "--agents",
+        type=options.positive,
+        default=10,
+        metavar="N",
+        help="tool-sets drawn, an agent for each (default 10)",
+    )
+    shape.add_argument(
+        "--domains",
+        nargs="+",
+        default=[],
+        metavar="DIR|GLOB",
+        help="domains that the tools were evolved in, with their worlds (default: a world is designed for each agent)",
+    )
+    shape.add_argument(
+        "--toolset-size",
+        default=f"{Sampling.least}-{Sampling.most}",
+        metavar="MIN-MAX",
+        help="tools of an agent without distractors, drawn log-uniformly (default %(default)s)",
+    )
+    shape.add_argument(
+        "--within",
+        type=float,
+        default=Sampling.within,
+        metavar="SHARE",
+        help="share of the tool-sets from one domain or server; the others are of neighbouring tools (default %(default)s)",
+    )
+    shape.add_argument(
+        "--distracted",
+        type=float,
+        default=Sampling.distracted,
+        metavar="SHARE",
+        help="share of the tool-sets that get distractors (default %(default)s)",
+    )
+    shape.add_argument(
+        "--embedding-model",
+        default="minilm",
+        metavar="NAME",
+        help="finds neighbours: minilm (packaged), a sentence-transformers name, or none: those of the same category",
+    )
+    shape.add_argument("--keep-duplicates", action="store_true", help="keep agents that are nearly the same")
+
+
+def job(args: argparse.Namespace) -> Job:
+    """The configured job; draws the tool-sets and makes them its input.
+
+    Raises:
+        UsageError: a flag's value makes no sense, or there are no tools to draw from.
+    """
+    roles = roles_of(args, "writer")
+    spec = parse_spec(args.llm)
+    sampling = _sampling(args)
+    drawn = _draw(args, sampling)
+    step = WriteAgent(model=spec.model, seed=args.seed)
+    config = Agents(step, None if args.keep_duplicates else AgentLikeness(), max_row_bytes=args.max_document_bytes)
+    notes = list(drawn.notes)
+    if spec.kind == "embedded":
+        notes.append("the embedded model is too small to design worlds; take it to try the command, not to make data")
+    return Job(
+        name="agentic agents",
+        title="Agents with tool-sets, policies and worlds",
+        step=step,
+        parser=config.parser,
+        roles=roles,
+        tasks=lambda toolset: (toolset,),
+        tasks_per_row=1,
+        build=partial(_build, config),
+        estimate=partial(estimate, step),
+        rows={"data": Agent, "rejected": RefusedAgent, "failed": FailedRow},
+        prompts=PROMPTS,
+        config={
+            "agents": args.agents,
+            "sampling": asdict(sampling),
+            "embedding_model": args.embedding_model,
+            "tools": drawn.stamps,
+            "likeness": config.likeness and config.likeness.words,
+            **{name: getattr(step, name) for name in ("tries", "temperature", "top_p", "max_tokens")},
+        },
+        max_row_bytes=args.max_document_bytes,
+        view=view,
+        notes=tuple(notes),
+    )
+
+
+def _build(config, root, models, pieces, folder, shards) -> None:
+    build(root, config, models, pieces, folder, shards)
+
+
+def _sampling(args: argparse.Namespace) -> Sampling:
+    least, dash, most = args.toolset_size.partition("-")
+    try:
+        return Sampling(int(least), int(most if dash else least), args.within, args.distracted)
+    except ValueError as error:
+        raise UsageError(f"--toolset-size {args.toolset_size} --within {args.within}: {error}") from None
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    stamps: list[list[str]]
+    """[name, stamp] of the files that the tools and domains come from."""
+    notes: tuple[str, ...]
+
+
+def _draw(args: argparse.Namespace, sampling: Sampling) -> _Drawn:
+    """Draw the tool-sets, write them where workers can read them and make them the run's input. A draw that stands there
+    from an earlier try is taken as it is."""
+    found = inputs.find(args.input)
+    inputs.check_columns(found, ToolParser())
+    worlds = inputs.find(args.domains) if args.domains else None
+    if worlds is not None:
+        inputs.check_columns(worlds, RecordParser(Domain))
+    files = [*found.files, *(worlds.files if worlds else ())]
+    stamps = [[file.name, file.stamp] for file in files]
+    shape = orjson.dumps([stamps, asdict(sampling), args.agents, args.seed, args.embedding_model])
+    name = f"{hashlib.sha256(shape).hexdigest()[:16]}.parquet"
+    kept = args.output and not args.preview and not args.estimate
+    folder = FileSystems.join(args.output.rstrip("/"), FOLDER) if kept else _temporary()
+    path = FileSystems.join(folder, name)
+    notes: list[str] = []
+    if not FileSystems.exists(path):
+        tools, left_out = _tools(found)
+        if left_out:
+            notes.append(f"{left_out:,} rows of --tools are no valid tools, or repeat an id, and were left out")
+        sets = draw_toolsets(
+            tools,
+            args.agents,
+            sampling,
+            seed=args.seed,
+            vectors=_vectors(tools, args.embedding_model),
+            domains=_rows(worlds, RecordParser(Domain)) if worlds else (),
+        )
+        _write(list(sets), folder, path)
+    args.input = [path]
+    return _Drawn(stamps, tuple(notes))
+
+
+def _write(sets: list[ToolSet], folder: str, path: str) -> None:
+    try:
+        if "://" not in folder:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        write_parquet(to_table(sets, ToolSet), path)
+    except OSError as error:
+        raise UsageError(f"--output {folder}: {error.strerror or error}") from None
+
+
+def _temporary() -> str:
+    folder = tempfile.mkdtemp(prefix="tokenmill-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _rows(found: inputs.Inputs, parser: Parser) -> list[Any]:
+    """All readable rows of an input, in order."""
+    rows = []
+    for piece in found.pieces:
+        for number, values in raw_rows(piece, parser.columns, MAX_ROW_BYTES):
+            if isinstance(values, RowUnreadable):
+                continue
+            try:
+                rows.append(parser(values, piece.name, number))
+            except RowUnreadable:
+                continue
+    return rows
+
+
+def _tools(found: inputs.Inputs) -> tuple[list[ToolSpec], int]:
+    """The valid tools, each id once, and how many rows are left out.
+
+    Raises:
+        UsageError: none is left.
+    """
+    tools: dict[str, ToolSpec] = {}
+    rows = 0
+    for piece in found.pieces:
+        for number, values in raw_rows(piece, ToolParser.columns, MAX_ROW_BYTES):
+            rows += 1
+            try:
+                if isinstance(values, RowUnreadable):
+                    continue
+                tool = validated(ToolParser()(values, piece.name, number))
+            except RowUnreadable:
+                continue
+            if not isinstance(tool, RefusedTool):
+                tools.setdefault(tool.id, tool)
+    if not tools:
+        raise UsageError("--tools: there is no valid tool in it")
+    return list(tools.values()), rows - len(tools)
+
+
+def _vectors(tools: Sequence[ToolSpec], model: str) -> Any:
+    if model == "none":
+        return None
+    try:
+        return asyncio.run(Embedder(model).embed([describe(tool) for tool in tools]))
+    except OSError as error:
+        line = " ".join(str(error).split())[:200]
+        raise UsageError(f"--embedding-model {model}: {line}") from None
+
+
+WORLD_TOKENS, AGENT_TOKENS = 2_200, 650
+"""Answer tokens of a world (kinds, then records) and of an agent, as strong models write them."""
+
+
+def estimate(step: WriteAgent, toolset: ToolSet) -> tuple[dict[str, Plan], dict[str, Plan]]:
+    """Calls and tokens of one agent, when nothing is refused and when every question uses all its tries."""
+    shown = count_tokens(declared(toolset.tools))
+    fixed = sum(count_tokens(text) for _, text in prompts.load(AGENT).parts)
+    world = count_tokens(toolset.entities) + count_tokens(toolset.state) if toolset.entities else WORLD_TOKENS
+    one = Plan(1, fixed + shown + min(world, 4_000), AGENT_TOKENS)
+    if not toolset.entities:
+        one += Plan(2, 1_100 + 2 * shown, WORLD_TOKENS)
+    again = Plan(one.calls, one.prompt + one.completion, one.completion)
+    return {"writer": one}, {"writer": one + again.scaled(step.tries - 1)}
+
+
+def view(agent: Agent) -> Any:
+    """An agent as a preview shows it."""
+    from rich.text import Text
+
+    names = ", ".join(f"{t.name}*" if t.name in agent.distractors else t.name for t in agent.tools)
+    text = Text.assemble((f"{agent.role}\n", "bold"), (f"{agent.sampling}: {names}\n\n", "dim"), agent.system)
+    detail = getattr(agent, "detail", "")
+    return Text.assemble(text, (f"\n\n{detail}", "yellow")) if detail else text
