@@ -76,11 +76,10 @@ class Evidence:
         return tuple(call.result if (value := _parsed(call.result)) is None else value for call in self.calls)
 
     def wrote(self, index: int) -> bool:
-        """Whether a call changed something: it succeeded, and changed the state or is of a tool that writes."""
+        """Whether a call changed something: the state, or whatever a tool that writes changes when it succeeds."""
         call = self.calls[index]
-        if call.error:
-            return False
-        return _parsed(call.patch) not in (None, []) or writes(call.tool, self.specs.get(call.tool))
+        changed = _parsed(call.patch) not in (None, [])
+        return changed or (not call.error and writes(call.tool, self.specs.get(call.tool)))
 
 
 def writes(name: str, spec: ToolSpec | None = None) -> bool:
