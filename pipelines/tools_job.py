@@ -13,6 +13,7 @@ from typing import Any
 from llm.errors import EndpointRejects, RunStopped
 from llm.servers import ServerFailed
 from pipelines.curate_job import add_curate
+from pipelines.evolve_job import add_evolve
 from pipelines.harvest_run import harvest_run
 from pipelines.runs import options
 from pipelines.runs.errors import RunFailed, UsageError
@@ -32,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="WHAT")
     add_harvest(kinds)
     add_curate(kinds)
+    add_evolve(kinds)
 
 
 def add_harvest(kinds: argparse._SubParsersAction) -> None:
