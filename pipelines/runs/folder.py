@@ -146,11 +146,14 @@ def _describe(path: str) -> dict[str, Any]:
 
 
 def count_column(paths: list[str], name: str) -> dict[str, int]:
-    """How often each value of a text column occurs in Parquet files, most frequent first."""
+    """How often each value of a text column occurs in Parquet files, most frequent first; nothing where there is none."""
     counts: Counter[str] = Counter()
     for path in paths:
         with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
-            column = pq.ParquetFile(file).read(columns=[name])[name]
+            parquet = pq.ParquetFile(file)
+            if name not in parquet.schema_arrow.names:
+                continue
+            column = parquet.read(columns=[name])[name]
         for pair in column.value_counts().to_pylist():
             counts[pair["values"] or ""] += pair["counts"]
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
