@@ -23,7 +23,6 @@ from llm import runtime as runtimes
 from llm.errors import RunStopped
 from llm.models import Models
 from llm.pricing import load_prices
-from pipelines.harvest_card import write_harvest_card
 from pipelines.runs.check import check_models
 from pipelines.runs.errors import RunFailed, UsageError
 from pipelines.runs.folder import KINDS, MANIFEST, WORK, OutputFolder, count_column
@@ -32,6 +31,7 @@ from pipelines.runs.options import default_cache
 from pipelines.runs.progress import Figures, Progress
 from pipelines.runs.report import write_report
 from pipelines.runs.survey import survey_run
+from pipelines.runs.tool_card import write_tool_card
 from pipelines.tool_flags import Curation, curation
 from pipelines.tool_quality import CurateTools
 from pipelines.tool_specs import build
@@ -237,7 +237,7 @@ def _finish(out: OutputFolder, manifest: Manifest) -> None:
         folder = Path(out.path)
         survey = survey_run(folder)
         manifest.coverage = survey.tools and survey.tools.as_dict()
-        write_harvest_card(folder, manifest, survey)
+        write_tool_card(folder, manifest, survey)
         write_report(folder, manifest, survey)
         out.write(MANIFEST, orjson.dumps(manifest.as_dict(), option=orjson.OPT_INDENT_2))
         out.end()

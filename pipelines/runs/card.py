@@ -16,6 +16,7 @@ from pipelines.runs import figures, templates
 from pipelines.runs.licenses import hub_license, license_metadata, obligations
 from pipelines.runs.masking import masked, masked_command, masked_text
 from pipelines.runs.survey import RATIO_MAX, Rows, Scores, Survey, quantile, survey_run
+from pipelines.runs.tool_view import are_tools
 from schemas.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -94,6 +95,10 @@ def write_card(out: Path, manifest: Manifest, survey: Survey | None = None) -> P
         OSError, pyarrow.ArrowInvalid: a shard cannot be read, or the card not written.
     """
     survey = survey or survey_run(out)
+    if are_tools(survey.data.schema or survey.rejected.schema):
+        from pipelines.runs.tool_card import write_tool_card
+
+        return write_tool_card(out, manifest, survey)
     metadata = card_metadata(manifest, survey)
     licenses = _counted(survey.data, "license", manifest.licenses)
     body = templates.render(

@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pipelines.runs.tool_view import are_tools
+
 if TYPE_CHECKING:
     from pipelines.runs.tool_space import ToolSpace
 
@@ -117,11 +119,11 @@ def survey_run(out: Path, samples: int = 20) -> Survey:
 
 
 def _tool_space(out: Path, data: Rows) -> ToolSpace | None:
-    if data.schema is None or "input_schema" not in data.schema.names:
+    if not are_tools(data.schema):
         return None
-    from pipelines.runs.tool_space import are_tools, survey_tools
+    from pipelines.runs.tool_space import survey_tools
 
-    return survey_tools(out) if are_tools(data.schema) else None
+    return survey_tools(out)
 
 
 def _with_twins(out: Path, samples: list[Sample]) -> list[Sample]:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from schemas.columns import from_values
@@ -78,11 +77,6 @@ class ToolSpace:
             "features": [(name, by_side) for name, by_side in shares if any(by_side.values())],
             "compared": self.compared,
         }
-
-
-def are_tools(schema: pa.Schema | None) -> bool:
-    """Whether rows of this schema are tool specifications."""
-    return schema is not None and set(ToolSpec.__dataclass_fields__) <= set(schema.names)
 
 
 def survey_tools(out: Path) -> ToolSpace | None:

@@ -5,13 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
+import pyarrow as pa
 
 from pipelines.runs.figures import one_line
+from schemas.tools import ToolSpec
 from schemas.typescript import render_namespace
 
 _SHOWN = 6000
 """Characters shown of a declaration or a description."""
 _CHIPS = ("origin", "category", "server", "license")
+
+
+def are_tools(schema: pa.Schema | None) -> bool:
+    """Whether rows of this schema are tool specifications."""
+    return schema is not None and set(ToolSpec.__dataclass_fields__) <= set(schema.names)
 
 
 def tool_view(row: dict[str, Any], label: str = "") -> dict[str, Any] | None:

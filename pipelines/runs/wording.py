@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pipelines.runs.figures import share
 from pipelines.runs.survey import Survey
+from pipelines.runs.tool_view import are_tools
 from schemas.manifest import Manifest
 
 Stage = tuple[str, int | None, str]
@@ -77,5 +78,4 @@ class ToolWording(Wording):
 
 def wording(survey: Survey) -> Wording:
     """By the columns of the rows that were kept, or else of those refused."""
-    schema = survey.data.schema or survey.rejected.schema
-    return ToolWording() if schema is not None and "input_schema" in schema.names else Wording()
+    return ToolWording() if are_tools(survey.data.schema or survey.rejected.schema) else Wording()

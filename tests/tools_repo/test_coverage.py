@@ -5,7 +5,7 @@ import orjson
 import pytest
 
 from schemas.tools import ToolSpec
-from tools_repo.coverage import draw, features, measure, project
+from tools_repo.coverage import Part, Tally, draw, features, measure, project
 
 
 def spec(index, origin="mcp", category="travel", schema=None, **fields):
@@ -124,3 +124,27 @@ def test_labels_cannot_break_a_picture(tmp_path):
     names = ["_hidden", "$x^2", "天气", "a" * 200, "", "line\nbreak", *map(str, range(30))]
     specs = [spec(i, category=name) for i, name in enumerate(names)]
     assert draw(specs, unit(*rng.standard_normal((len(names), 8))), tmp_path)
+
+
+def test_a_part_is_drawn_evenly_from_both_origins_whatever_the_order():
+    specs = [spec(i, "mcp" if i < 30 else "synthetic") for i in range(130)]
+    drawn = []
+    for order in (specs, specs[::-1]):
+        part = Part(40)
+        for one in order:
+            part.offer(one)
+        drawn.append(part.drawn())
+    assert drawn[0] == drawn[1] and len(drawn[0]) == 40
+    assert sum(one.origin == "mcp" for one in drawn[0]) == 20
+    part = Part(80)
+    for one in specs:
+        part.offer(one)
+    assert sum(one.origin == "mcp" for one in part.drawn()) == 30 and len(part.drawn()) == 80
+
+
+def test_a_part_has_the_distances_and_all_have_the_counts():
+    specs = [spec(i, category=c) for i, c in enumerate("aaaabbcd")]
+    numbers = measure(specs[:2], unit([1, 0], [0, 1]), Tally(specs))
+    assert numbers.tools == {"mcp": 8} and numbers.entropy["category"] == 1.75
+    assert numbers.nearest["real_to_real"].median == 1.0
+    assert Tally(specs).entropy == measure(specs, np.eye(8)).entropy
