@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from tools_repo import seccomp
-from tools_repo.sandbox import HOME, PATH, Command, Mount, Running, SandboxUnavailable, as_file
+from tools_repo.sandbox import HOME, PATH, TEMPORARY, Command, Mount, Running, SandboxUnavailable, as_file
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 _ETC = ("ld.so.cache", "alternatives", "localtime", "mime.types", "protocols", "services", "ssl/openssl.cnf")
@@ -94,7 +94,7 @@ class Bubblewrap:
                 hosts = "127.0.0.1 localhost\n::1 localhost\n"
                 argv += ["--perms", "0644", "--ro-bind-data", descriptor(hosts.encode()), "/etc/hosts"]
             argv += ["--proc", "/proc", "--dev", "/dev"]
-            for folder in ("/tmp", "/dev/shm", HOME):
+            for folder in TEMPORARY:
                 argv += ["--perms", "1777", "--size", str(limits.disk), "--tmpfs", folder]
             for folder in sorted(parents):  # what is mounted below those three needs its folders there
                 if folder.startswith(("/tmp/", f"{HOME}/")):

@@ -83,7 +83,7 @@ class Container:
         argv += [f"--pids-limit={limits.processes}", f"--ulimit=cpu={limits.cpu_seconds}"]
         argv += [f"--ulimit=fsize={limits.disk}", f"--ulimit=nofile={limits.open_files}", "--ulimit=core=0"]
         for folder in ("/tmp", HOME):
-            argv.append(f"--tmpfs={folder}:rw,exec,nosuid,nodev,size={limits.disk},mode=1777")
+            argv.append(f"--tmpfs={folder}:rw,exec,nosuid,nodev,size={limits.disk},nr_inodes={limits.inodes},mode=1777")
         argv.append(f"--shm-size={limits.disk}")
         if self.runtime:
             argv.append(f"--runtime={self.runtime}")

@@ -23,10 +23,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tools_repo.usage import children, disk_usage, memory
+from tools_repo.usage import children, disk_usage, inodes, memory
 
 HOME = "/home/user"
 PATH = "/usr/local/bin:/usr/bin:/bin"
+TEMPORARY = ("/tmp", "/dev/shm", HOME)
+"""Folders in memory that a sandboxed program may write."""
 MIB = 1 << 20
 
 
@@ -47,12 +49,14 @@ class Limits:
     wall_seconds: float = 120.0
     disk: int = 256 * MIB
     """Bytes in each of home, /tmp and /dev/shm; also of one file, and of what is written to writable mounts."""
+    inodes: int = 1 << 17
+    """Files and folders in home, /tmp and /dev/shm together: even empty ones take memory of the kernel's."""
     output: int = 16 * MIB
     """Bytes of stdout and stderr together."""
     open_files: int = 1024
 
     def __post_init__(self) -> None:
-        for name in ("memory", "processes", "cpu_seconds", "wall_seconds", "disk", "output", "open_files"):
+        for name in ("memory", "processes", "cpu_seconds", "wall_seconds", "disk", "inodes", "output", "open_files"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"Limits.{name} must be more than 0, not {getattr(self, name)}")
 
@@ -236,6 +240,8 @@ class Running:
                 self._exceed("time")
             elif memory(self.process.pid) > limits.memory:
                 self._exceed("memory")
+            elif inodes(self.process.pid, TEMPORARY) > limits.inodes:
+                self._exceed("disk")
             elif writable and time.monotonic() > next_disk:
                 used = await asyncio.to_thread(lambda: sum(map(disk_usage, writable)))
                 if used > limits.disk:

@@ -118,7 +118,8 @@ CHEATS = {
     ),
     "equals anything": (
         {
-            "calc.py": "class Any:\n    def __eq__(self, other):\n        return True\n\ndef add(a, b):\n    return Any()\n\ndiv = add\n"
+            "calc.py": "class Any:\n    def __eq__(self, other):\n        return True\n\n"
+            "def add(a, b):\n    return Any()\n\ndiv = add\n"
         },
         "lying_equality",
     ),

@@ -30,8 +30,6 @@ from tools_repo.sandbox import HOME, MIB, Command, Finished, Limits, Mount, Runn
 WORKSPACE = f"{HOME}/workspace"
 PACKAGES = "/opt/packages"
 _TEST_PACKAGES = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments")
-_GRACE = 20.0
-"""Seconds beyond a command's own limit after which the sandbox itself is ended: starting and packing files take time."""
 _slots: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, asyncio.Semaphore]] = weakref.WeakKeyDictionary()
 
 
@@ -69,6 +67,8 @@ class Runtime:
     limits: Limits = field(default_factory=_default_limits)
     slots: int = field(default_factory=lambda: max(2, os.cpu_count() or 2))
     """Sandboxes at work at a time, counted for each event loop; further calls wait."""
+    grace: float = 20.0
+    """Seconds beyond a command's own limit after which the sandbox itself is ended: starting and packing files take time."""
 
     def __post_init__(self) -> None:
         if not self.python.startswith("/"):
@@ -101,12 +101,12 @@ class Runtime:
 
     async def ask(self, guest: str, job: Mapping[str, Any], seconds: float) -> Finished:
         """Run a guest with a job to its end. Takes no slot: see `slot`."""
-        return await run(self.sandbox, self.command(guest, seconds + _GRACE), orjson.dumps(job) + b"\n")
+        return await run(self.sandbox, self.command(guest, seconds + self.grace), orjson.dumps(job) + b"\n")
 
     @asynccontextmanager
     async def start(self, guest: str, job: Mapping[str, Any], seconds: float) -> AsyncIterator[Running]:
         """Start a guest and send it a job; stdin and stdout stay open. Takes no slot: see `slot`."""
-        async with await self.sandbox.start(self.command(guest, seconds + _GRACE)) as running:
+        async with await self.sandbox.start(self.command(guest, seconds + self.grace)) as running:
             await running.write(orjson.dumps(job) + b"\n")
             yield running
 
