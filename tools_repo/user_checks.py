@@ -93,9 +93,7 @@ class UserCheck:
         heard = " ".join(said for role, said in self.visible if role == "assistant")
         known = " ".join((*self.knowledge.told, *(value for _, value in self.knowledge.hidden), heard))
         for name in self.tools:
-            if not _IDENTIFIER.fullmatch(name) or name in known:
-                continue
-            if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text):
+            if name not in known and names_tool(name, text):
                 return f"the user does not know of {name!r}: say what you want, not how it is done"
         return ""
 
@@ -109,9 +107,9 @@ class UserCheck:
     def _tells_unasked(self, text: str) -> str:
         if not self.first:
             return ""
-        told, mine = _flat(" ".join(self.knowledge.told)), _flat(text)
+        told = " ".join(self.knowledge.told)
         for name, value in self.knowledge.hidden:
-            if any(mark in mine and mark not in told for mark in _marks(value)):
+            if tells_value(text, value, unless=told):
                 return f"the first message tells {name!r} before the assistant has asked for it: leave it out"
         return ""
 
@@ -131,6 +129,22 @@ class UserCheck:
         return ""
 
 
+def names_tool(name: str, text: str) -> bool:
+    """Whether a text names a tool by a name that is no plain word: `get_order`, not `search`."""
+    return bool(_IDENTIFIER.fullmatch(name)) and bool(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text))
+
+
+def tells_value(text: str, value: str, *, unless: str = "") -> bool:
+    """Whether a text gives a value away: all of it where it is short, or a word of it with digits, that does not stand in
+    `unless` too."""
+    mine, there = _flat(text), _flat(unless)
+    return any(_stands(mark, mine) and not _stands(mark, there) for mark in _marks(value))
+
+
+def _stands(mark: str, text: str) -> bool:
+    return mark in text and re.search(rf"(?<!\w){re.escape(mark)}(?!\w)", text) is not None
+
+
 def _flat(text: str) -> str:
     return " ".join(text.lower().split())
 
@@ -143,4 +157,5 @@ def _marks(value: str) -> list[str]:
     """What tells that a value was given away: all of it when it is short, and its words with digits in them."""
     flat = _flat(value)
     marks = [flat] if 4 <= len(flat) <= 60 else []
-    return marks + [t for t in _TOKEN.findall(flat) if len(t.strip(".")) > 2 and any(c.isdigit() for c in t)]
+    tokens = (token.strip(".") for token in _TOKEN.findall(flat))
+    return marks + [token for token in tokens if len(token) > 2 and any(c.isdigit() for c in token)]

@@ -1,0 +1,200 @@
+"""Tasks with rubrics for agents (Kimi K2 report, section 3.1.1, "rubric-based task generation", and figure 8b).
+
+agents | draw levels | write, check, repair, one after another | data, rejected, failed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import apache_beam as beam
+import orjson
+
+import prompts
+from judges.rubric.conditions import OPERATORS
+from llm.call import Ask, Message, Usage
+from llm.errors import RowError
+from llm.models import Models
+from pipelines.transforms import DATA, FAILED, REJECTED
+from pipelines.transforms.records import RecordParser
+from pipelines.transforms.rollout import Accepted, Rejected, Rollout, Several
+from pipelines.transforms.sinks import WriteShards
+from pipelines.transforms.sources import Piece, ReadRows
+from prompts.fence import fence
+from schemas.agentic import Agent, AgentTask, RefusedTask
+from schemas.documents import FailedRow
+from schemas.draws import digest, shuffled
+from schemas.tools import ToolSpec, dump
+from tools_repo.agent_checks import Fault
+from tools_repo.levels import LevelWeights
+from tools_repo.task_checks import TaskCheck
+from tools_repo.task_forms import Draft, draft_of, task_schema
+from tools_repo.world.asking import REPAIR, CheckFailed, ask_checked
+from tools_repo.world.design import declared
+from tools_repo.world_text import world_shown
+
+TASK, LEVEL_FOLDER = "agentic/task", "agentic/levels"
+PROMPTS = (TASK, *prompts.names(LEVEL_FOLDER), REPAIR)
+"""Every prompt that writing a task may use."""
+FOCUS = 4
+"""Tools, at most, that a task is asked to be built around."""
+
+
+@dataclass(frozen=True)
+class WriteTasks:
+    """The rollout of one agent: its tasks are written one after another, each knowing those before it."""
+
+    model: str
+    """Name of the writer's model, as rows carry it."""
+    tasks: int = 4
+    """Tasks for each agent."""
+    levels: LevelWeights = field(default_factory=LevelWeights)
+    seed: int = 0
+    tries: int = 3
+    """Answers for one task, the repaired ones included."""
+    threshold: float = 0.8
+    """Score from which a trajectory that meets every mandatory criterion is kept."""
+    temperature: float | None = 0.8
+    top_p: float | None = 0.95
+    max_tokens: int = 8_000
+
+    row_type: ClassVar[type] = AgentTask
+    rejected_type: ClassVar[type] = RefusedTask
+
+    def __post_init__(self) -> None:
+        for name in ("tasks", "tries"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"WriteTasks.{name} is at least 1, not {getattr(self, name)}")
+        if not 0 < self.threshold <= 1:
+            raise ValueError(f"the threshold is in (0, 1], not {self.threshold}")
+
+    async def __call__(self, agent: Agent, ask: Ask) -> Several:
+        outcomes: list[Accepted | Rejected | FailedRow] = []
+        siblings: list[Draft] = []
+        for number in range(self.tasks):
+            try:
+                outcome, draft = await self._write(agent, number, siblings, ask)
+            except RowError as error:
+                outcomes.append(self._failed(agent, number, type(error).__name__, str(error)))
+                continue
+            outcomes.append(outcome)
+            siblings.append(draft)
+        return Several(outcomes)
+
+    async def _write(
+        self, agent: Agent, number: int, siblings: Sequence[Draft], ask: Ask
+    ) -> tuple[Accepted | Rejected, Draft]:
+        """One task. Raises RowError when no answer could be read at all."""
+        level = self.level(agent, number)
+        seen: list[tuple[Draft, Fault]] = []
+
+        def check(answer: dict[str, Any]) -> TaskCheck:
+            checked = TaskCheck(draft_of(answer), agent, level, siblings, self.threshold)
+            if faults := checked():
+                seen.append((checked.draft, faults[0]))
+                raise ValueError("\n".join(f"- {fault.detail}" for fault in faults[:8]))
+            return checked
+
+        drawn = digest(self.seed, agent.id, number, "task") >> 33
+        try:
+            written = await ask_checked(
+                ask,
+                self.messages(agent, number, siblings),
+                task_schema(agent.tools, level),
+                check,
+                to="writer",
+                tries=self.tries,
+                seed=drawn,
+                temperature=self.temperature,
+                top_p=self.top_p,
+                max_tokens=self.max_tokens,
+            )
+        except CheckFailed as failed:
+            if not seen:
+                raise
+            draft, fault = seen[-1]
+            values = self._row(agent, number, draft, agent.state, failed.usage)
+            refused = RefusedTask(**values, reason=fault.reason, detail=" ".join(fault.detail.split())[:600])
+            return Rejected(refused, fault.reason), draft
+        found = written.value
+        return Accepted(
+            AgentTask(**self._row(agent, number, found.draft, dump(found.start), written.usage))
+        ), found.draft
+
+    def level(self, agent: Agent, number: int) -> str:
+        """The level of an agent's task: drawn, among those that its tools can carry."""
+        return self.levels.draw(self.needed(agent), self.seed, agent.id, number)
+
+    @staticmethod
+    def needed(agent: Agent) -> list[ToolSpec]:
+        """The agent's tools without the distractors."""
+        return [tool for tool in agent.tools if tool.name not in agent.distractors]
+
+    def messages(self, agent: Agent, number: int, siblings: Sequence[Draft]) -> list[Message]:
+        """The prompt for one task. What differs between an agent's tasks comes last, so that prefixes are shared."""
+        names = [tool.name for tool in self.needed(agent)]
+        focus = shuffled(names, self.seed, agent.id, number, "focus", first=FOCUS)
+        level = prompts.load(f"{LEVEL_FOLDER}/{self.level(agent, number)}")
+        titles = "\n".join(f"- {draft.title}: {draft.goal[:200]}" for draft in siblings) or "-"
+        return prompts.load(TASK).render(
+            agent=fence(agent.system, "agent"),
+            tools=fence(declared(agent.tools), "tools"),
+            world=fence(world_shown(orjson.loads(agent.entities), orjson.loads(agent.state)), "records"),
+            level=level.text,
+            focus=fence(", ".join(focus), "focus"),
+            siblings=fence(titles, "tasks"),
+            operators="\n".join(f"  - {name}: {meaning}" for name, meaning in OPERATORS.items()),
+        )
+
+    def _row(self, agent: Agent, number: int, draft: Draft, state: str, usage: Usage) -> dict[str, Any]:
+        level = self.level(agent, number)
+        return {
+            "id": f"{agent.id}/{number}",
+            "agent": agent,
+            "level": level,
+            "situation": draft.situation,
+            "opening": draft.opening,
+            "goal": draft.goal,
+            "facts": draft.facts,
+            "state": state,
+            "rubric": draft.rubric,
+            "threshold": self.threshold,
+            "solution": draft.solution,
+            "reply": draft.reply,
+            "model": self.model,
+            "prompts": sorted(prompts.load(name).id for name in (TASK, f"{LEVEL_FOLDER}/{level}", REPAIR)),
+            "seed": self.seed,
+            "prompt_tokens": usage.prompt,
+            "completion_tokens": usage.completion,
+        }
+
+    def _failed(self, agent: Agent, number: int, error: str, message: str) -> FailedRow:
+        message = " ".join(message.split())[:2_000]
+        return FailedRow(f"{agent.id}/{number}", agent.id, "", 0, "task", error, message, agent.role[:500])
+
+    def failed(self, agent: Agent, error: str, message: str) -> FailedRow:
+        """The row of `failed/` for an agent of which no task could even be tried."""
+        return FailedRow(agent.id, agent.id, "", 0, "tasks", error, message, agent.role[:500])
+
+
+@dataclass(frozen=True)
+class AgentTasks:
+    """Configuration of one run, all that shapes its rows."""
+
+    step: WriteTasks
+    parser: RecordParser = field(default_factory=lambda: RecordParser(Agent))
+    max_row_bytes: int = 20_000_000
+
+
+def build(
+    root: beam.Pipeline, config: AgentTasks, models: Models, pieces: Sequence[Piece], folder: str, shards: int
+) -> None:
+    """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}."""
+    agents, unreadable = root | "Read" >> ReadRows(pieces, config.parser, max_bytes=config.max_row_bytes)
+    written = agents | "Write tasks" >> Rollout(config.step, models)
+    failed = (unreadable, written[FAILED]) | "All failed" >> beam.Flatten()
+    _ = written[DATA] | "Write data" >> WriteShards(f"{folder}/data", AgentTask, shards)
+    _ = written[REJECTED] | "Write rejected" >> WriteShards(f"{folder}/rejected", RefusedTask, shards)
+    _ = failed | "Write failed" >> WriteShards(f"{folder}/failed", FailedRow, shards)

@@ -1,0 +1,142 @@
+"""`agentic tasks`: tasks with rubrics for the agents of an earlier run."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import Any
+
+import orjson
+
+import prompts
+from llm.spec import parse_spec
+from pipelines.agent_tasks import PROMPTS, TASK, AgentTasks, WriteTasks, build
+from pipelines.agentic_flags import add_run_flags, roles_of
+from pipelines.chunking import count_tokens
+from pipelines.runs import options
+from pipelines.runs.errors import UsageError
+from pipelines.runs.job import Job, Plan
+from schemas.agentic import LEVELS, Agent, AgentTask, RefusedTask
+from schemas.documents import FailedRow
+from tools_repo.levels import LevelWeights
+from tools_repo.world.design import declared
+from tools_repo.world_text import ROOM, world_shown
+
+
+def add_tasks(kinds: argparse._SubParsersAction) -> None:
+    """The subcommand `tasks` and its flags."""
+    parser = kinds.add_parser(
+        "tasks",
+        help="write tasks with rubrics for agents",
+        description=__doc__.split("\n", 1)[0],
+        allow_abbrev=False,
+    )
+    add_run_flags(parser, reads="--agents", what="a run of `agentic agents`, or files of such rows")
+    add_task_flags(parser)
+    parser.set_defaults(make=job)
+
+
+def add_task_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags that shape tasks, for this stage and for the chain."""
+    shape = parser.add_argument_group("how tasks are made")
+    shape.add_argument(
+        "--tasks-per-agent", type=options.positive, default=4, metavar="K", help="tasks for each agent (default 4)"
+    )
+    shape.add_argument(
+        "--levels",
+        default="",
+        metavar="LIST",
+        help=f"how often each level is drawn, such as one_call=1,decline=0.5 (default: all alike); levels: {', '.join(LEVELS)}",
+    )
+    shape.add_argument(
+        "--threshold",
+        type=float,
+        default=0.8,
+        metavar="S",
+        help="score that a trajectory needs beside the mandatory criteria (default 0.8)",
+    )
+
+
+def job(args: argparse.Namespace) -> Job:
+    """The configured job.
+
+    Raises:
+        UsageError: a flag's value makes no sense.
+    """
+    roles = roles_of(args, "writer")
+    spec = parse_spec(args.llm)
+    try:
+        levels = LevelWeights.parse(args.levels)
+    except ValueError as error:
+        raise UsageError(f"--levels {args.levels}: {error}") from None
+    try:
+        step = WriteTasks(
+            model=spec.model,
+            tasks=args.tasks_per_agent,
+            levels=levels,
+            seed=args.seed,
+            threshold=args.threshold,
+        )
+    except ValueError as error:
+        raise UsageError(f"--threshold {args.threshold}: {error}") from None
+    config = AgentTasks(step, max_row_bytes=args.max_document_bytes)
+    notes = ()
+    if spec.kind == "embedded":
+        notes = (
+            "the embedded model is too small to write tasks that pass; take it to try the command, not to make data",
+        )
+    return Job(
+        name="agentic tasks",
+        title="Tasks with rubrics, each shown to be solvable and not by doing nothing",
+        step=step,
+        parser=config.parser,
+        roles=roles,
+        tasks=lambda agent: (agent,),
+        tasks_per_row=1,
+        build=partial(_build, config),
+        estimate=partial(estimate, step),
+        rows={"data": AgentTask, "rejected": RefusedTask, "failed": FailedRow},
+        prompts=PROMPTS,
+        config={
+            "tasks_per_agent": step.tasks,
+            "levels": step.levels.of,
+            **{name: getattr(step, name) for name in ("tries", "threshold", "temperature", "top_p", "max_tokens")},
+        },
+        max_row_bytes=args.max_document_bytes,
+        view=view,
+        notes=notes,
+    )
+
+
+def _build(config, root, models, pieces, folder, shards) -> None:
+    build(root, config, models, pieces, folder, shards)
+
+
+TASK_TOKENS = 1_600
+"""Answer tokens of a task, as strong models write it."""
+
+
+def estimate(step: WriteTasks, agent: Agent) -> tuple[dict[str, Plan], dict[str, Plan]]:
+    """Calls and tokens of one agent's tasks, when nothing is refused and when each uses all its tries."""
+    fixed = sum(count_tokens(text) for _, text in prompts.load(TASK).parts) + 500
+    world = count_tokens(world_shown(orjson.loads(agent.entities), orjson.loads(agent.state), ROOM))
+    one = Plan(1, fixed + world + count_tokens(agent.system) + count_tokens(declared(agent.tools)), TASK_TOKENS)
+    all_ = one.scaled(step.tasks)
+    again = Plan(all_.calls, all_.prompt + all_.completion, all_.completion)
+    return {"writer": all_}, {"writer": all_ + again.scaled(step.tries - 1)}
+
+
+def view(task: AgentTask) -> Any:
+    """A task as a preview shows it."""
+    from rich.text import Text
+
+    text = Text.assemble((f"{task.level}: {task.agent.role}\n", "bold"), task.situation, "\n")
+    text.append(f"wants: {task.goal}\n")
+    for fact in task.facts:
+        text.append(f"  {'tells' if fact.volunteered else 'knows'} {fact.name}: {fact.value}\n", "dim")
+    for call in task.solution:
+        text.append(f"  {call.tool} {call.arguments}\n", "cyan")
+    for criterion in task.rubric:
+        text.append(f"  {'must' if criterion.mandatory else 'should'} [{criterion.kind}] {criterion.description}\n")
+    detail = getattr(task, "detail", "")
+    return Text.assemble(text, (detail, "yellow")) if detail else text
