@@ -12,12 +12,14 @@ import argparse
 from collections.abc import Sequence
 
 from pipelines.code_job import add_code
+from pipelines.trajectory_job import add_trajectories
 
 CHAIN = "run"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="WHAT")
+    add_trajectories(kinds)
     add_code(kinds)
 
 
