@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from apache_beam.coders import registry
-
 from pipelines.transforms.parsing import given_id, plain
 from pipelines.transforms.sources import RowUnreadable
 from schemas.code import FUNCTION, REPOSITORY, CodeFile, CodeTask
@@ -22,9 +20,8 @@ from tools_repo.code.tampering import is_test
 from tools_repo.code.tests_of import check_tests, suite_tests
 from tools_repo.code.workspace import PathRefused, Workspace, WorkspaceFull
 
-registry.register_row(CodeFile)
-registry.register_row(CodeTask)
-
+# Not registered as a row with Beam: in other processes such rows come back as types of Beam's own, without properties. They
+# are pickled instead.
 _ASK = "Complete the function `{name}` in `{module}`, so that it does what its documentation says."
 _MAX_SECONDS = 600.0
 

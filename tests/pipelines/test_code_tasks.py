@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import apache_beam as beam
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,6 +14,7 @@ from pipelines.transforms.sources import ReadRows, RowUnreadable
 from schemas.code import CodeTask
 from schemas.columns import to_table
 from tests.pipelines.direct import collect
+from tools_repo.code.workspace import Workspace
 
 PARSER = CodeTaskParser(license="mit")
 PROMPT = '''import math
@@ -144,3 +146,15 @@ def test_a_folder_is_a_task_and_links_in_it_are_left_out(tmp_path):
     assert [file.path for file in task.files] == ["pkg/a.py"] == [file.path for file in task.solution]
     with pytest.raises(ValueError, match=r"no instructions.md"):
         folder_row(tmp_path)
+
+
+def _describe(task):
+    return type(task) is CodeTask, task.id, task.text, Workspace.of(task.files)["a/b.py"].content
+
+
+def test_a_task_crosses_into_other_processes():
+    task = PARSER(REPOSITORY, "f", 0)
+    outcome = collect(
+        lambda root: {"told": root | beam.Create([task]) | beam.Reshuffle() | beam.Map(_describe)}, processes=1
+    )
+    assert outcome["told"] == [(True, "r1", "Mend it.", b"x = 1\n")]
