@@ -25,6 +25,8 @@ from pipelines.runs.masking import masked_text
 from schemas.manifest import Manifest
 
 PAGES = ("README.md", "manifest.json", "report.html")
+PICTURES = "coverage/*.png"
+"""Shown by the card of tools."""
 PUBLISHED = ("data", "rejected")
 STALE = [f"{folder}/*.parquet" for folder in PUBLISHED]
 """An earlier, larger run leaves shards in the repository that the card's patterns would read as rows of this one."""
@@ -135,7 +137,8 @@ def plan(out: Path, repo_id: str, *, private: bool = False, revision: str | None
     except (ValueError, TypeError) as error:
         raise UsageError(f"{out / 'README.md'} has no valid metadata: {one_line(error)}") from None
     shards = [entry["file"] for entry in manifest.files if entry["file"].split("/")[0] in PUBLISHED]
-    going = [*PAGES, *sorted(shards)]
+    pictures = [p.relative_to(out).as_posix() for p in sorted(out.glob(PICTURES)) if not p.is_symlink()]
+    going = [*PAGES, *pictures, *sorted(shards)]
     return Publication(
         repo_id=repo_id,
         private=private,
