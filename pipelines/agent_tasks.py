@@ -91,7 +91,7 @@ class WriteTasks:
         seen: list[tuple[Draft, Fault]] = []
 
         def check(answer: dict[str, Any]) -> TaskCheck:
-            checked = TaskCheck(draft_of(answer), agent, level, siblings, self.threshold)
+            checked = TaskCheck(draft_of(answer, level), agent, siblings, self.threshold)
             if faults := checked():
                 seen.append((checked.draft, faults[0]))
                 raise ValueError("\n".join(f"- {fault.detail}" for fault in faults[:8]))

@@ -1,6 +1,6 @@
 """Can a task be set? Its world is valid, its solution works and is known to be right, its rubric tells it from idleness.
 
-    faults = task_faults(draft, agent, level, siblings)
+    faults = TaskCheck(draft, agent, siblings)()
 
 Everything here is decided by code. Faults are phrased so that a model can mend them.
 """
@@ -63,7 +63,6 @@ class TaskCheck:
 
     draft: Draft
     agent: Agent
-    level: str
     siblings: Sequence[Draft] = ()
     """Tasks that the agent has already."""
     threshold: float = 0.8
@@ -84,6 +83,10 @@ class TaskCheck:
         if found:
             return [Fault("invalid_rubric", line) for line in found]
         return [*self._feasible(), *self._violated()]
+
+    @property
+    def level(self) -> str:
+        return self.draft.level
 
     @cached_property
     def model(self) -> EntityModel:
@@ -132,7 +135,8 @@ class TaskCheck:
                     "repeats_sibling", f'this is too much like the task "{other.title}": ask for something else'
                 )
                 return
-            if self.draft.solution and _made(self.draft.solution) == _made(other.solution):
+            same_calls = self.level == other.level and _made(self.draft.solution) == _made(other.solution)
+            if self.draft.solution and same_calls:
                 yield Fault(
                     "repeats_sibling", f'the calls are those of the task "{other.title}": ask for something else'
                 )
@@ -219,13 +223,12 @@ class TaskCheck:
 
     def _depends(self) -> bool:
         """Whether an argument holds a value that only an earlier result tells."""
-        told, results = _plain(self._told()), ""
+        told, results = self._told(), ""
         for call in self.draft.solution:
-            for value in _texts_of(orjson.loads(call.arguments)):
-                mark = _plain(value)
-                if len(mark) > 2 and mark in results and mark not in told:
-                    return True
-            results += f" {_plain(call.result)}"
+            values = _texts_of(orjson.loads(call.arguments))
+            if any(_stands(value, results) and not _stands(value, told) for value in values):
+                return True
+            results += f" {call.result}"
         return False
 
     def _knowable(self) -> Iterator[Fault]:
@@ -301,6 +304,10 @@ def _texts_of(value: Any) -> Iterator[str]:
         yield value
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield str(value)
+
+
+def _stands(value: str, text: str) -> bool:
+    return bool(value) and re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 def _identifier(value: str) -> bool:

@@ -62,6 +62,7 @@ def task_schema(tools: Sequence[ToolSpec], level: str) -> dict[str, Any]:
 class Draft:
     """A task as it was written, its JSON texts parsed where they could be."""
 
+    level: str
     title: str
     situation: str
     goal: str
@@ -77,10 +78,11 @@ class Draft:
     """(reason, what is wrong) of the parts that could not be made."""
 
 
-def draft_of(answer: dict[str, Any]) -> Draft:
+def draft_of(answer: dict[str, Any], level: str) -> Draft:
     """A draft from an answer to `task_schema`; never raises."""
     faults: list[tuple[str, str]] = []
     return Draft(
+        level=level,
         title=_line(answer["title"]),
         situation=answer["situation"].strip(),
         goal=answer["goal"].strip(),
