@@ -20,8 +20,9 @@ import pyarrow.parquet as pq
 
 from schemas.columns import from_values
 from schemas.tools import ToolSpec
-from tools_repo.coverage import FEATURES, Coverage, Part, Tally, draw, measure
+from tools_repo.coverage import Coverage, draw, measure
 from tools_repo.likeness import describe
+from tools_repo.tally import FEATURES, Part, Tally
 
 FOLDER = "coverage"
 DRAWN = 3000

@@ -5,7 +5,8 @@ import orjson
 import pytest
 
 from schemas.tools import ToolSpec
-from tools_repo.coverage import Part, Tally, draw, features, measure, project
+from tools_repo.coverage import draw, measure, project
+from tools_repo.tally import Part, Tally, features
 
 
 def spec(index, origin="mcp", category="travel", schema=None, **fields):
