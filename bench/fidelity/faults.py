@@ -56,6 +56,9 @@ CLAIMS = (
 """Sentences that no passage supports; the second dozen have a number, a date or a name."""
 
 
+_ENDING = re.compile(r"(?:st|nd|rd|th)\b")
+
+
 def _replace(text: str, match: re.Match, new: str, group: int | str = 0) -> str:
     return text[: match.start(group)] + new + text[match.end(group) :]
 
@@ -82,7 +85,14 @@ def change_number(pair: Pair, rng: random.Random) -> str | None:
     spot = rng.choice(spots)
     digits = "123456789" if spot == 0 else "0123456789"
     new = old[:spot] + rng.choice([d for d in digits if d != old[spot]]) + old[spot + 1 :]
+    ordinal = _ENDING.match(text, match.end())
+    if ordinal and new.isdecimal():  # a slip reads well: "5th" for "2nd", and not "5nd"
+        text = _replace(text, ordinal, _ending(int(new)))
     return _replace(text, match, new)
+
+
+def _ending(number: int) -> str:
+    return "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
 
 
 def shift_date(pair: Pair, rng: random.Random) -> str | None:

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from math import sqrt
 
 HONEST = "honest, refused"
+FACTS = ("number changed", "date shifted", "name swapped")
+ALL_FACTS = "number, date or name"
+"""Row that adds the three up."""
 
 
 @dataclass
@@ -44,12 +47,16 @@ class Table:
             cell = self.cells.setdefault((half, row, column), Cell())
             cell.total += 1
             cell.refused += was
+        if row in FACTS:
+            self.count(half, ALL_FACTS, refused)
 
     def cell(self, half: str, row: str, column: str) -> Cell:
         return self.cells.get((half, row, column), Cell())
 
     def markdown(self, halves: Iterable[str]) -> str:
-        rows = list(dict.fromkeys(row for _, row, _ in self.cells))
+        rows = list(dict.fromkeys(row for _, row, _ in self.cells if row != ALL_FACTS))
+        if set(FACTS) <= set(rows):
+            rows.insert(rows.index(FACTS[-1]) + 1, ALL_FACTS)
         lines = [f"| half | text | {' | '.join(self.columns)} |", f"|---|---|{'---|' * len(self.columns)}"]
         for half in halves:
             lines += [
