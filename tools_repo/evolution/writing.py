@@ -35,8 +35,8 @@ SAME_NAME, NEAR_DUPLICATE, WRONG_ACTION = "same_name", "near_duplicate", "wrong_
 NO_ANSWER, GAVE_UP = "no_answer", "gave_up"
 """Why a slot has no tool at all, not even a refused one."""
 
-BARREN = 2
-"""Calls' worth of slots in a row from which nothing could be taken, after which no more is spent on a domain."""
+BARREN = 10
+"""Slots in a row of which nothing could be taken, after which no more is spent on a domain."""
 _MAX_FINDING = 500
 _MAX_ECHO = 20_000
 
@@ -128,10 +128,10 @@ class ToolWriting:
             batch = slots[start : start + self.per_call]
             if barren >= BARREN:
                 for slot in batch:
-                    yield Missing(slot, GAVE_UP, f"nothing could be taken of the {BARREN * self.per_call} before it")
+                    yield Missing(slot, GAVE_UP, f"nothing could be taken of the {barren} before it")
                 continue
             outcomes = await self._batch(domain, model, made, batch, ask)
-            barren = 0 if any(type(outcome) is ToolSpec for outcome in outcomes) else barren + 1
+            barren = 0 if any(type(outcome) is ToolSpec for outcome in outcomes) else barren + len(batch)
             for outcome in outcomes:
                 yield outcome
 
