@@ -5,12 +5,16 @@ import json
 import os
 import pickle
 import time
+from dataclasses import replace
 
 import psutil
 import pytest
 
+from llm.errors import RunStopped
 from schemas.code import REPOSITORY, CodeFile, CodeTask
 from tests.tools_repo.sandboxed import runtime, together
+from tools_repo.bubblewrap import Bubblewrap
+from tools_repo.code.runtime import GuestFailed
 from tools_repo.code.world import CodeWorld
 from tools_repo.world import World
 
@@ -195,3 +199,15 @@ def test_without_visible_tests_there_is_no_such_tool():
     world = CodeWorld(task, RUNTIME)
     assert "run_tests" not in {tool["function"]["name"] for tool in world.tools}
     assert play(("run_tests", {}), world=world)[0][1] == "unknown_tool"
+
+
+def test_without_a_sandbox_the_run_stops_with_one_line():
+    world = CodeWorld(TASK, replace(RUNTIME, sandbox=Bubblewrap("no-such-bwrap")))
+    with pytest.raises(RunStopped, match="no-such-bwrap is not installed"):
+        play(bash("ls"), world=world)
+
+
+def test_without_python_in_the_sandbox_the_row_fails():
+    world = CodeWorld(TASK, replace(RUNTIME, python="/usr/bin/no-such-python"))
+    with pytest.raises(GuestFailed, match="no-such-python"):
+        play(bash("ls"), world=world)

@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from llm.errors import RowError
 from schemas.code import (
     ERROR,
     FUNCTION,
@@ -39,7 +40,7 @@ _STARTING = 20.0
 """Seconds within which Python starts in a sandbox, however busy the machine."""
 
 
-class GradingFailed(Exception):
+class GradingFailed(RowError):
     """No verdict could be reached, and that is not the agent's fault."""
 
 
@@ -56,7 +57,7 @@ class Grader:
 
         Raises:
             GradingFailed: the task's own tests are broken, or hand over values that cannot pass between sandboxes.
-            SandboxUnavailable: there is no sandbox here.
+            RunStopped: there is no sandbox here.
         """
         try:
             judged, findings = restored(task, workspace)

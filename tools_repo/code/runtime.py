@@ -23,9 +23,10 @@ from typing import Any
 
 import orjson
 
+from llm.errors import RowError, RunStopped
 from tools_repo.bubblewrap import Bubblewrap, interpreter
 from tools_repo.code.workspace import MAX_BYTES, MAX_FILES, PathRefused, Workspace, WorkspaceFull, from_wire
-from tools_repo.sandbox import HOME, MIB, Command, Finished, Limits, Mount, Running, Sandbox, run
+from tools_repo.sandbox import HOME, MIB, Command, Finished, Limits, Mount, Running, Sandbox, SandboxUnavailable, run
 
 WORKSPACE = f"{HOME}/workspace"
 PACKAGES = "/opt/packages"
@@ -33,7 +34,7 @@ _TEST_PACKAGES = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygm
 _slots: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, asyncio.Semaphore]] = weakref.WeakKeyDictionary()
 
 
-class GuestFailed(Exception):
+class GuestFailed(RowError):
     """The program that we run beside the untrusted code said nothing that makes sense."""
 
 
@@ -66,7 +67,8 @@ class Runtime:
     mounts: tuple[Mount, ...] = ()
     limits: Limits = field(default_factory=_default_limits)
     slots: int = field(default_factory=lambda: max(2, os.cpu_count() or 2))
-    """Sandboxes at work at a time, counted for each event loop; further calls wait."""
+    """Calls and verdicts at work at a time, counted for each event loop; further ones wait. A function's verdict takes two
+    sandboxes."""
     grace: float = 20.0
     """Seconds beyond a command's own limit after which the sandbox itself is ended: starting and packing files take time."""
 
@@ -100,13 +102,28 @@ class Runtime:
         return Command(argv, self.env, self.mounts, limits=limits)
 
     async def ask(self, guest: str, job: Mapping[str, Any], seconds: float) -> Finished:
-        """Run a guest with a job to its end. Takes no slot: see `slot`."""
-        return await run(self.sandbox, self.command(guest, seconds + self.grace), orjson.dumps(job) + b"\n")
+        """Run a guest with a job to its end. Takes no slot: see `slot`.
+
+        Raises:
+            RunStopped: there is no sandbox here.
+        """
+        try:
+            return await run(self.sandbox, self.command(guest, seconds + self.grace), orjson.dumps(job) + b"\n")
+        except SandboxUnavailable as error:
+            raise RunStopped(str(error)) from None
 
     @asynccontextmanager
     async def start(self, guest: str, job: Mapping[str, Any], seconds: float) -> AsyncIterator[Running]:
-        """Start a guest and send it a job; stdin and stdout stay open. Takes no slot: see `slot`."""
-        async with await self.sandbox.start(self.command(guest, seconds + self.grace)) as running:
+        """Start a guest and send it a job; stdin and stdout stay open. Takes no slot: see `slot`.
+
+        Raises:
+            RunStopped: there is no sandbox here.
+        """
+        try:
+            started = await self.sandbox.start(self.command(guest, seconds + self.grace))
+        except SandboxUnavailable as error:
+            raise RunStopped(str(error)) from None
+        async with started as running:
             await running.write(orjson.dumps(job) + b"\n")
             yield running
 
@@ -123,7 +140,7 @@ class Runtime:
         """Run a command with the workspace's files in its working folder; `keep` characters of its output are kept.
 
         Raises:
-            SandboxUnavailable: there is no sandbox here.
+            RunStopped: there is no sandbox here.
             GuestFailed: the sandbox works but Python does not start in it.
         """
         job = {

@@ -85,7 +85,7 @@ class CodeWorld:
         """Run a call. Nothing is drawn here: what happens is what happens.
 
         Raises:
-            SandboxUnavailable: there is no sandbox here.
+            RunStopped: there is no sandbox here.
             GuestFailed: Python does not start in it.
         """
         before = self.workspace
