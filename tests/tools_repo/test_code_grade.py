@@ -131,6 +131,10 @@ CHEATS = {
         },
         "forged_result",
     ),
+    "reads the tests": (
+        {"calc.py": WRONG + "import pathlib\nprint(pathlib.Path('tests_hidden/test_hidden.py').read_text())\n"},
+        "reads_tests",
+    ),
     "kills the runner": ({"calc.py": WRONG + "import os\nos.kill(os.getppid(), 9)\n"}, "runner_killed"),
 }
 

@@ -35,7 +35,7 @@ sys.path.insert(0, os.environ.get("PYTHONPATH", ""))
 import _pytest.assertion.rewrite as rewriting
 import pytest
 
-lies = []
+lies, peeks = [], []
 GENUINE = "_genuine_" + os.urandom(8).hex()
 
 
@@ -185,6 +185,30 @@ def sings():
     return ""
 
 
+def watch(hidden):
+    """Note when anything but the runner and the tests themselves opens a hidden test. Such a hook cannot be taken off."""
+    own = (sys.base_prefix, os.environ.get("PYTHONPATH") or "?", "<frozen")
+    getframe = sys._getframe
+
+    def hook(event, given):
+        if event != "open" or not isinstance(given[0], (str, bytes)):
+            return
+        path = os.path.realpath(os.fsdecode(given[0]))
+        if path not in hidden:
+            return
+        frame = getframe(1)
+        while frame is not None:
+            name = frame.f_code.co_filename
+            if name in hidden or name.startswith(own[1]):
+                return
+            if not name.startswith(own):
+                peeks.append(name)
+                return
+            frame = frame.f_back
+
+    sys.addaudithook(hook)
+
+
 def options(root):
     unneeded = [
         part for name in ("cacheprovider", "faulthandler", "unraisableexception") for part in ("-p", f"no:{name}")
@@ -202,7 +226,7 @@ def warm_up(folder):
     sys.path[:] = [path for path in sys.path if path != str(folder)]
 
 
-def one_test(root, name, pipe, nonce):
+def one_test(root, name, hidden, pipe, nonce):
     """In the test's own process: run it and report through the pipe."""
     os.setsid()
     prctl(PR_SET_DUMPABLE, 1)
@@ -213,6 +237,7 @@ def one_test(root, name, pipe, nonce):
             sys.path.insert(0, str(root / path))
     os.chdir(root)
     recorder = Recorder()
+    watch(hidden)
     try:
         pytest.main([*options(root), name], plugins=[recorder])
         outcome, detail = outcome_of(recorder)
@@ -231,11 +256,11 @@ def one_test(root, name, pipe, nonce):
             if outcome_of(second)[0] != "failed":
                 canary = "a failing test counts as passed"
     told = {"nonce": nonce, "outcome": outcome, "detail": detail[-400:], "canary": canary}
-    told.update(exiting=recorder.exiting, lying=bool(lies))
+    told.update(exiting=recorder.exiting, lying=bool(lies), peeking=bool(peeks))
     os.write(pipe, json.dumps(told).encode() + b"\n")
 
 
-def run_one(root, name, seconds):
+def run_one(root, name, hidden, seconds):
     """Fork, wait, and decide."""
     mine, its = os.pipe()
     nonce = os.urandom(16).hex()
@@ -245,7 +270,7 @@ def run_one(root, name, seconds):
         channel.close()
         code = 1
         try:
-            one_test(root, name, its, nonce)
+            one_test(root, name, hidden, its, nonce)
             code = 0
         finally:
             os._exit(code)
@@ -315,8 +340,9 @@ setattr(builtins, GENUINE, genuine)
 warm_up(home / "warm")
 gc.freeze()  # what is there now need not be looked at again in each test's process
 sweep(home)
+hidden = {os.path.realpath(home / "workspace" / path) for path in job["hidden"]}
 for test in job["tests"]:
     lay_out(home / "workspace", job["files"])
-    told = run_one(home / "workspace", test, job["seconds"])
+    told = run_one(home / "workspace", test, hidden, job["seconds"])
     sweep(home, Path("/tmp"), Path("/dev/shm"))
     channel.write(json.dumps({**told, "test": test}).encode() + b"\n")
