@@ -49,6 +49,8 @@ class Manifest:
     coverage: dict[str, Any] | None = None
     """What the rows cover of tool space, where they are tool specifications: tools by origin, entropies, distances, use of
     schema features, pictures; None for other rows."""
+    trajectories: dict[str, Any] | None = None
+    """Pass rates by level, pass@k, pass^k, endings and cost per kept one, where the rows are trajectories; None for others."""
     version: int = 1
 
     def as_dict(self) -> dict[str, Any]:

@@ -121,6 +121,7 @@ def write_card(out: Path, manifest: Manifest, survey: Survey | None = None) -> P
         licenses=[(stated, hub_license(stated), rows) for stated, rows in _by_count(licenses)],
         obligations=obligations(licenses),
         columns=_columns((survey.data if survey.data.schema else survey.rejected).schema),
+        trajectories=survey.trajectories and survey.trajectories.tables(),
         samples=[_record(sample.row, sample.lengths) for sample in survey.data.samples[:_SAMPLES]],
         judged=any(survey.data.values.get("judge_model", {}).keys() - {""}),
         share=figures.share,

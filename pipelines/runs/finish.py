@@ -29,6 +29,7 @@ def finish(out: OutputFolder, manifest: Manifest) -> None:
         manifest.files = out.publish()
         with _local(out, manifest) as folder:
             survey = survey_run(folder)
+            manifest.trajectories = survey.trajectories and survey.trajectories.as_dict()
             for write, name in ((write_card, "README.md"), (write_report, "report.html")):
                 written = write(folder, manifest, survey)
                 if not out.local:

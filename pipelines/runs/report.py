@@ -57,6 +57,7 @@ def write_report(out: Path, manifest: Manifest, survey: Survey | None = None) ->
         facets=[(heading, bars) for column, heading in words.facets if (bars := _kept_by(column, survey))],
         tools=survey.tools and survey.tools.tables(),
         pictures=[(p.title, _data_url(p.content)) for p in survey.tools.pictures] if survey.tools else [],
+        trajectories=survey.trajectories and survey.trajectories.tables(),
         histograms=[*_score_charts(survey), *_ratio_chart(survey)],
         samples=[sample_view(rows.folder, sample) for rows in survey for sample in rows.samples],
         totals={rows.folder: rows.count for rows in survey},

@@ -9,6 +9,7 @@ from pipelines.runs import figures
 from pipelines.runs.marks import Span, differing, marked, quoted
 from pipelines.runs.survey import Sample
 from pipelines.runs.tool_view import tool_view
+from pipelines.runs.trajectory_sample import HIDDEN, trajectory_sample
 
 _SHOWN = 12_000
 """Characters shown of a text; the rest is in the shards."""
@@ -33,15 +34,17 @@ def sample_view(folder: str, sample: Sample) -> dict[str, Any]:
     attempts = _attempts(row.get("verdicts"))
     final = attempts[-1]["verdicts"] if attempts else []
     tools = _tools(row, sample.twin)
+    trajectory = trajectory_sample(row)
     return {
         "folder": folder,
         "id": str(row.get("id", "")),
         "title": tools[0]["name"] if tools else str(row.get("title") or row.get("id") or ""),
         "reason": str(reason),
-        "style": str(row.get("style") or row.get("origin") or ""),
+        "style": str(row.get("style") or row.get("origin") or (row.get("level") if trajectory else "") or ""),
         "chips": [short(str(row[c])) for c in ("style", "perspective", "language", "model") if row.get(c)],
         "pairs": _pairs(row, sample.lengths, [f for v in final if not v["passed"] for f in v["findings"]]),
-        "turns": _turns(row.get("messages")),
+        "turns": [] if trajectory else _turns(row.get("messages")),
+        "trajectory": trajectory,
         "message": str(row.get("message") or row.get("detail") or ""),
         "tools": tools,
         "excerpt": str(row.get("excerpt") or ""),
@@ -50,7 +53,10 @@ def sample_view(folder: str, sample: Sample) -> dict[str, Any]:
         "fields": [
             (name, figures.one_line(", ".join(map(str, value)) if isinstance(value, list) else value, 300))
             for name, value in row.items()
-            if name not in _TEXTS and value not in (None, "", []) and not (tools and _hollow(value))
+            if name not in _TEXTS
+            and not (trajectory and name in HIDDEN)
+            and value not in (None, "", [])
+            and not (tools and _hollow(value))
         ],
     }
 

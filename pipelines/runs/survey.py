@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.runs.tool_view import are_tools
+from pipelines.runs.trajectory_figures import TrajectoryFigures, survey_trajectories
 
 if TYPE_CHECKING:
     from pipelines.runs.tool_space import ToolSpace
@@ -97,6 +98,8 @@ class Survey:
     failed: Rows
     tools: ToolSpace | None = None
     """What the rows cover, where they are tool specifications."""
+    trajectories: TrajectoryFigures | None = None
+    """Pass rates and costs, where the rows are trajectories."""
 
     def __iter__(self):
         return iter((self.data, self.rejected, self.failed))
@@ -115,7 +118,7 @@ def survey_run(out: Path, samples: int = 20) -> Survey:
     """
     data, rejected, failed = (_survey_folder(out, folder, samples) for folder in CLASSES)
     rejected.samples = _with_twins(out, rejected.samples)
-    return Survey(data, rejected, failed, _tool_space(out, data))
+    return Survey(data, rejected, failed, _tool_space(out, data), survey_trajectories(out))
 
 
 def _tool_space(out: Path, data: Rows) -> ToolSpace | None:
@@ -263,9 +266,9 @@ class _Draw:
 
 
 def _groups(batch: pa.RecordBatch) -> list[tuple[str, ...]]:
-    """Rows are spread over reason or error, or else over style and whether a repair was needed, or over origin."""
+    """Rows are spread over reason or error, or else over style and whether a repair was needed, or over origin or level."""
     names = set(batch.schema.names)
-    by = [n for n in ("reason", "error") if n in names] or [n for n in ("style", "origin") if n in names]
+    by = [n for n in ("reason", "error") if n in names] or [n for n in ("style", "origin", "level") if n in names]
     columns = [batch.column(n).cast(pa.string()).to_pylist() for n in by]
     if by == ["style"] and "attempts" in names and "chunks" in names:
         columns.append(pc.greater(batch.column("attempts"), batch.column("chunks")).to_pylist())

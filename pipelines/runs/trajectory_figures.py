@@ -119,6 +119,18 @@ class TrajectoryFigures:
     def tokens_per_kept(self) -> float | None:
         return (self.prompt_tokens + self.completion_tokens) / self.kept if self.kept else None
 
+    def tables(self) -> dict[str, Any]:
+        """For the report and the card: levels, and all together where there are several."""
+        ks = self.ks
+        shown = [*self.levels, self.whole] if len(self.levels) > 1 else self.levels
+        return {
+            "ks": ks,
+            "rows": [(level.name, level.as_dict(ks)) for level in shown],
+            "endings": self.endings,
+            "calls_per_kept": self.calls_per_kept,
+            "tokens_per_kept": self.tokens_per_kept,
+        }
+
     def as_dict(self) -> dict[str, Any]:
         """For the manifest."""
         ks = self.ks

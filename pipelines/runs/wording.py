@@ -76,6 +76,28 @@ class ToolWording(Wording):
         ]
 
 
+@dataclass(frozen=True)
+class TrajectoryWording(Wording):
+    """Words for rows that are trajectories."""
+
+    rows: str = "trajectories"
+    facet: str = "Level"
+    facets: tuple[tuple[str, str], ...] = ()
+    """Levels have a table of their own."""
+
+    def funnel(self, manifest: Manifest, survey: Survey) -> list[Stage]:
+        counts, figures = manifest.counts, survey.trajectories
+        return [
+            ("Tasks read", counts.get("read"), "plain"),
+            ("Tries", counts.get("tasks"), "plain"),
+            ("Run and judged", figures and figures.whole.judged, "plain"),
+            ("Ended by the user", figures and figures.endings.get("user_done", 0), "plain"),
+            ("Kept", survey.data.count, "kept"),
+        ]
+
+
 def wording(survey: Survey) -> Wording:
     """By the columns of the rows that were kept, or else of those refused."""
+    if survey.trajectories is not None:
+        return TrajectoryWording()
     return ToolWording() if are_tools(survey.data.schema or survey.rejected.schema) else Wording()
