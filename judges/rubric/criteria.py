@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -222,24 +223,29 @@ def parse(criterion: Criterion) -> Spec:
     Raises:
         ValueError: an unknown kind, or a spec that is none; one line names the criterion and says what is wrong.
     """
-    where = f"criterion {criterion.id[:60]!r}"
-    if criterion.kind not in CRITERIA:
-        raise ValueError(f"{where}: its kind is one of {', '.join(CRITERIA)}, not {criterion.kind!r}")
+    return _parse(criterion.id, criterion.kind, criterion.spec)
+
+
+@lru_cache(maxsize=8192)
+def _parse(name: str, kind: str, spec: str) -> Spec:
+    where = f"criterion {name[:60]!r}"
+    if kind not in CRITERIA:
+        raise ValueError(f"{where}: its kind is one of {', '.join(CRITERIA)}, not {kind!r}")
     try:
-        given = orjson.loads(criterion.spec)
+        given = orjson.loads(spec)
     except orjson.JSONDecodeError as error:
         raise ValueError(f"{where}: its spec is no JSON: {error}") from None
     if not isinstance(given, dict):
         raise ValueError(f"{where}: its spec is no JSON object")
-    value = _DEFAULTS[criterion.kind] | given
-    if criterion.kind == STATE and isinstance(value["records"], list):
+    value = _DEFAULTS[kind] | given
+    if kind == STATE and isinstance(value["records"], list):
         value["records"] = [_RECORD | r if isinstance(r, dict) else r for r in value["records"]]
-    fault = best_match(_CHECKS[criterion.kind].iter_errors(value))
+    fault = best_match(_CHECKS[kind].iter_errors(value))
     if fault is not None:
         at = "/".join(map(str, fault.absolute_path)) or "its spec"
         raise ValueError(f"{where}: {at}: {fault.message[:200]}")
     try:
-        return _BUILD[criterion.kind](value)
+        return _BUILD[kind](value)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
 

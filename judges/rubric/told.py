@@ -26,14 +26,25 @@ _CLOCK = re.compile(
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?")
 _TIME = re.compile(r"([01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?")
 _NUMERIC_DATE = re.compile(r"(?<!\d)(\d{1,4})[./-](\d{1,2})[./-](\d{1,4})(?!\d)")
+_EMPHASIS = re.compile(r"\*+|`+|__+|~~")
+_NAMES = (
+    r"(?:january|february|march|april|may|june|july|august|september|october|november|december"
+    r"|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)"
+)
+_MONTH = re.compile(
+    rf"(?<=\d )\b{_NAMES}\b|(?<=(?:\dst|\dnd|\drd|\dth) )\b{_NAMES}\b|(?<=\w\w of )\b{_NAMES}\b"
+    rf"|\b{_NAMES}\b(?=\.? (?:the )?\d)"
+)
 _RUN = re.compile(r"[^\W\d_]+|\d+")
 _WORD = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*")
 _SCALE = {"k": 1_000, "m": 1_000_000}
 _MAX_TOKENS = 4
+_MIN_CODE = 5
 
 
 def tells(text: str, value: Any) -> bool:
     """Whether `text` tells `value`, a number or text; text that is a number, a date or a time is read as such."""
+    text = _readable(text)
     if not isinstance(value, str):
         amount = number(value)
         return _tells_number(text, amount) if amount is not None else stands_in(str(value), text)
@@ -50,6 +61,13 @@ def tells(text: str, value: Any) -> bool:
     if amount is not None and not (value[0] == "0" and value[1:2].isdigit()):
         return _tells_number(text, amount)
     return _in_other_words(text, value)
+
+
+@lru_cache(maxsize=512)
+def _readable(text: str) -> str:
+    """Without Markdown's emphasis, and with months capitalised where they stand beside a number."""
+    text = _EMPHASIS.sub("", text)
+    return _MONTH.sub(lambda m: m[0].title(), text)
 
 
 def numbers_in(text: str) -> frozenset[Decimal]:
@@ -103,6 +121,8 @@ def _literally(text: str, value: str) -> bool:
     runs = _RUN.findall(_bare(value))
     if not runs or sum(map(len, runs)) < 3:
         return False
+    if len(runs) == 1 and value.isdecimal() and len(value) >= _MIN_CODE:
+        return re.search(rf"(?<!\d){'[ -]?'.join(value)}(?!\d)", text) is not None  # "008 213"
     # "BK-10293" may be written "BK 10293" or "bk10293".
     pattern = r"[\W_]{0,3}".join(map(re.escape, runs))
     return re.search(rf"(?<![^\W_]){pattern}(?![^\W_])", _bare(text)) is not None
