@@ -1,0 +1,233 @@
+"""Guest: runs calls of generated tools, each in a process of its own. Sent into a sandbox as text; knows nothing of this
+project and imports only Python's own library.
+
+One JSON job a line on stdin, one JSON answer a line on stdout. The process that reads jobs never runs generated code: it
+compiles it, forks, and the child runs one job and ends. So no job sees what another one left behind.
+"""
+
+import ctypes
+import importlib
+import json
+import math
+import os
+import resource
+import select
+import signal
+import sys
+import time
+import types
+from pathlib import Path
+
+MAX_ANSWER = 1 << 20
+MAX_RECORDED = 200
+PR_SET_DUMPABLE = 4
+
+
+class ToolError(Exception):
+    """How a tool says that a call fails."""
+
+    def __init__(self, code, message=""):
+        super().__init__(message or code)
+        self.code, self.message = str(code), str(message or code)
+
+
+def dumps(value):
+    return json.dumps(value, allow_nan=False, separators=(",", ":"))
+
+
+def load(code, name="engine"):
+    """The namespace of a module that was just run."""
+    module = types.ModuleType(name)
+    module.__dict__["ToolError"] = ToolError
+    sys.modules[name] = module  # where dataclasses look for the module of a class
+    exec(code, module.__dict__)
+    return module.__dict__
+
+
+def perform(functions, job, state, tool, arguments):
+    """(answer, state afterwards) of one call; what a failed call did to its copy of the state is forgotten."""
+    mine = json.loads(dumps(state))
+    try:
+        result = functions[tool](mine, json.loads(dumps(arguments)), job["now"])
+        return {"result": json.loads(dumps(result))}, json.loads(dumps(mine))
+    except ToolError as error:
+        return {"error": error.code[:64], "message": error.message[:1000]}, state
+    except RecursionError:
+        return {"broken": "RecursionError"}, state
+    except MemoryError:
+        return {"broken": "MemoryError"}, state
+    except Exception as error:
+        return {"broken": told(error)}, state
+
+
+def told(error):
+    """An exception with the line of generated code that it comes from."""
+    trace, line = error.__traceback__, 0
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename in ("<engine>", "<tests>"):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f"{type(error).__name__}: {str(error)[:300]}" + (f" (line {line})" if line else "")
+
+
+def run_call(codes, job):
+    functions = load(codes[job["code"]])
+    answer, after = perform(functions, job, job["state"], job["tool"], job["arguments"])
+    before = job["state"]
+    answer["changed"] = {kind: after[kind] for kind in after if after[kind] != before.get(kind) or kind not in before}
+    answer["removed"] = [kind for kind in before if kind not in after]
+    return answer
+
+
+class TestWorld:
+    """What generated tests get: `world.call(tool, **arguments)` and `world.state`."""
+
+    def __init__(self, functions, job):
+        self._functions, self._job = functions, job
+        self.state = json.loads(dumps(job["state"]))
+        self.now = job["now"]
+        self.calls = []
+
+    def call(self, tool, arguments=None, /, **named):
+        arguments = {**(arguments or {}), **named}
+        before = json.loads(dumps(self.state))
+        if tool == self._job.get("without"):
+            answer, after = {"result": {}}, before
+        elif tool not in self._job["tools"]:
+            raise LookupError(f"there is no tool named {tool!r}")
+        else:
+            answer, after = perform(self._functions, self._job, before, self._job["tools"][tool], arguments)
+        if len(self.calls) < MAX_RECORDED:
+            self.calls.append({"tool": tool, "arguments": arguments, "state": before, "answer": answer})
+        # In place, so that a test may keep a name for a part of it.
+        self.state.clear()
+        self.state.update(json.loads(dumps(after)))
+        if "broken" in answer:
+            raise RuntimeError(f"{tool}: {answer['broken']}")
+        if "error" in answer:
+            raise ToolError(answer["error"], answer["message"])
+        return answer["result"]
+
+    def fails(self, tool, arguments=None, /, **named):
+        """The code of the error that the call must end with."""
+        try:
+            self.call(tool, arguments, **named)
+        except ToolError as error:
+            return error.code
+        raise AssertionError(f"{tool} succeeds although it must fail")
+
+
+def run_test(codes, job):
+    """One generated test; `without` names a tool that does nothing instead of what it should."""
+    world = TestWorld(load(codes[job["code"]]), job)
+    try:
+        load(codes[job["tests"]], "tests")[job["test"]](world)
+        fault = ""
+    except Exception as error:
+        fault = told(error)
+    return {"fault": fault, "calls": [] if job.get("without") else world.calls}
+
+
+RUN = {"call": run_call, "test": run_test}
+
+
+def child(pipe, codes, job):
+    """Run a job and tell what came of it. Never returns."""
+    status = 1
+    try:
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(job["seconds"]), math.ceil(job["seconds"]) + 1))
+        resource.setrlimit(resource.RLIMIT_DATA, (job["memory"], job["memory"]))
+        resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        try:
+            answer = RUN[job["kind"]](codes, job)
+        except Exception as error:  # the module itself does not run
+            answer = {"broken": told(error), "fault": told(error), "calls": []}
+        data = dumps(answer).encode()
+        if len(data) > MAX_ANSWER:
+            data = dumps({"broken": "the answer is too large", "fault": "the answer is too large"}).encode()
+        while data:
+            data = data[os.write(pipe, data) :]
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def collect(pid, pipe, seconds):
+    """(answer, how it ended) of a child, which is gone afterwards."""
+    blocks, size, end, how = [], 0, time.monotonic() + seconds, "done"
+    while True:
+        left = end - time.monotonic()
+        if left <= 0 or not select.select([pipe], [], [], left)[0]:
+            how = "time"
+            break
+        block = os.read(pipe, 1 << 16)
+        if not block:
+            break
+        blocks.append(block)
+        size += len(block)
+        if size > MAX_ANSWER:
+            how = "output"
+            break
+    if how != "done":
+        os.kill(pid, signal.SIGKILL)
+    status = os.waitpid(pid, 0)[1]
+    if how == "done" and status:
+        how = "time" if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL) else "died"
+    return b"".join(blocks).decode("utf-8", "replace"), how
+
+
+def traces():
+    """What jobs may have left for later ones to find: files, shared memory, semaphores, messages."""
+    if any(any(Path(folder).iterdir()) for folder in (os.environ["HOME"], "/tmp", "/dev/shm")):
+        return True
+    for kind in ("shm", "sem", "msg"):
+        try:
+            if len(Path(f"/proc/sysvipc/{kind}").read_text().splitlines()) > 1:
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def main():
+    for name in sys.argv[1:]:  # loaded once, and not again in every child
+        importlib.import_module(name)
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    channel, jobs = os.dup(1), os.fdopen(os.dup(0), "rb")
+    null = os.open("/dev/null", os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    codes = {}
+    os.write(channel, b"ready\n")
+    for line in jobs:
+        job = json.loads(line)
+        answer, how = "", ""
+        for name, text in job.pop("codes").items():
+            try:
+                codes[name] = compile(
+                    text, "<tests>" if name == job.get("tests") else "<engine>", "exec", dont_inherit=True
+                )
+            except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
+                answer, how = f"{type(error).__name__}: {error}", "syntax"
+                codes.pop(name, None)
+        if not how:
+            ours, theirs = os.pipe()
+            pid = os.fork()
+            if pid == 0:
+                os.close(ours)
+                os.close(channel)
+                os.close(jobs.fileno())
+                child(theirs, codes, job)
+            os.close(theirs)
+            answer, how = collect(pid, ours, job["seconds"])
+            os.close(ours)
+            if traces():
+                return
+        data = (dumps({"how": how, "answer": answer}) + "\n").encode()
+        while data:
+            data = data[os.write(channel, data) :]
+
+
+if __name__ == "__main__":
+    main()
