@@ -62,6 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"tokenmill: unknown flag {beam_args[0]}", file=sys.stderr)
             return 2
         return args.run(args)
+    if hasattr(args, "chain"):
+        return args.chain(args, beam_args)
     from pipelines.runs.errors import UsageError
     from pipelines.runs.launch import launch
 

@@ -11,7 +11,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from pipelines.agents_job import add_agents
+from pipelines.chain_job import add_chain
 from pipelines.code_job import add_code
+from pipelines.tasks_job import add_tasks
 from pipelines.trajectory_job import add_trajectories
 
 CHAIN = "run"
@@ -19,6 +22,9 @@ CHAIN = "run"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="WHAT")
+    add_chain(kinds, CHAIN)
+    add_agents(kinds)
+    add_tasks(kinds)
     add_trajectories(kinds)
     add_code(kinds)
 

@@ -91,7 +91,7 @@ def _launch(job: Job, args: argparse.Namespace, beam_args: Sequence[str]) -> int
     if not args.output and not args.preview:
         raise UsageError("--output DIR is required (or --preview N, or --estimate)")
     with tempfile.TemporaryDirectory(prefix="tokenmill-") as state:
-        models = _models(job, args, state)
+        models = models_of(job, args, state)
         if args.preview:
             return preview.show(job, found, models, args.preview)
         out = OutputFolder(args.output.rstrip("/"))
@@ -99,7 +99,8 @@ def _launch(job: Job, args: argparse.Namespace, beam_args: Sequence[str]) -> int
             return _run(job, args, beam_args, found, models, out, prices)
 
 
-def _models(job: Job, args: argparse.Namespace, state: str) -> Models:
+def models_of(job: Job, args: argparse.Namespace, state: str) -> Models:
+    """What workers need to make a job's calls. `args.account` names the ledger where several runs share one budget."""
     target = args.output or "preview"
     return Models(
         roles=job.roles,

@@ -33,28 +33,41 @@ def show(job: Job, inputs: Inputs, models: Models, count: int) -> int:
     tasks = [task for row in rows for task in job.tasks(row)]
     runtime = runtimes.obtain(models)
     console = Console()
-    shown: list[Any] = []
     try:
         check_models(runtime)
-        outcomes = runtime.run(_all(job, tasks, runtime))
-        for task, outcome in zip(tasks, outcomes, strict=True):
-            if isinstance(outcome, RunStopped):
-                raise outcome
-            made = outcome.outcomes if isinstance(outcome, Several) else [outcome]
-            for one in made:
-                _show(job, task, one, console)
-            shown += made
+        present(job, tasks, runtime, console)
     finally:
         runtimes.release(runtime)
-    kept = sum(isinstance(outcome, Accepted) for outcome in shown)
-    refused = sum(isinstance(outcome, Rejected) for outcome in shown)
-    stats = runtime.stats().values()
-    tokens = sum(s.prompt_tokens + s.completion_tokens for s in stats)
-    console.print(
-        f"{kept} kept, {refused} refused, {len(shown) - kept - refused} failed; {tokens:,} tokens. "
-        "Nothing was written; the answers are in the cache, so that the run will not pay for them again."
-    )
+    console.print("Nothing was written; the answers are in the cache, so that the run will not pay for them again.")
     return 0
+
+
+def present(job: Job, tasks: list[Any], runtime: runtimes.Runtime, console: Console) -> list[Any]:
+    """Run a job's step on tasks and print what comes of them; the rows that were kept.
+
+    Raises:
+        RunStopped: the run cannot go on.
+    """
+    before = _tokens(runtime)
+    shown: list[Any] = []
+    for task, outcome in zip(tasks, runtime.run(_all(job, tasks, runtime)), strict=True):
+        if isinstance(outcome, RunStopped):
+            raise outcome
+        made = outcome.outcomes if isinstance(outcome, Several) else [outcome]
+        for one in made:
+            _show(job, task, one, console)
+        shown += made
+    kept = [outcome.row for outcome in shown if isinstance(outcome, Accepted)]
+    refused = sum(isinstance(outcome, Rejected) for outcome in shown)
+    console.print(
+        f"{len(kept)} kept, {refused} refused, {len(shown) - len(kept) - refused} failed; "
+        f"{_tokens(runtime) - before:,} tokens."
+    )
+    return kept
+
+
+def _tokens(runtime: runtimes.Runtime) -> int:
+    return sum(stats.prompt_tokens + stats.completion_tokens for stats in runtime.stats().values())
 
 
 async def _all(job: Job, tasks: list[Any], runtime: runtimes.Runtime) -> list[Any]:

@@ -1,0 +1,113 @@
+"""The whole chain of figure 8: agents, their tasks, trajectories; each stage a run of its own in `OUT/stages`, the
+trajectories in `OUT` itself. A stage that is finished is not repeated, and one token budget holds for all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipelines import agents_job, chain_estimate, tasks_job, trajectory_job
+from pipelines.agentic_flags import add_run_flags
+from pipelines.runs.errors import UsageError
+from pipelines.runs.folder import OutputFolder
+from pipelines.runs.job import Job
+from pipelines.runs.launch import FAILED, OK, USAGE, launch
+
+STAGES = "stages"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One run of the chain."""
+
+    name: str
+    make: Callable[[argparse.Namespace], Job]
+    folder: str
+    """Below the output; empty for the output itself."""
+    flag: str
+    """Flag that names the stage's input when it is run alone."""
+
+
+CHAIN = (
+    Stage("agents", agents_job.job, f"{STAGES}/agents", "--tools"),
+    Stage("tasks", tasks_job.job, f"{STAGES}/tasks", "--agents"),
+    Stage("trajectories", trajectory_job.job, "", "--tasks"),
+)
+
+
+def add_chain(kinds: argparse._SubParsersAction, name: str) -> None:
+    """The subcommand of the whole chain, with the flags of all stages."""
+    parser = kinds.add_parser(
+        name,
+        help="the whole chain (the default)",
+        description=__doc__.split("\n\n", 1)[0],
+        allow_abbrev=False,
+    )
+    add_run_flags(
+        parser,
+        reads="--tools",
+        what="runs of `tools harvest`, `evolve` or `curate`, or files of such rows",
+        roles=trajectory_job.ROLES,
+    )
+    agents_job.add_agent_flags(parser)
+    tasks_job.add_task_flags(parser)
+    trajectory_job.add_flags(parser)
+    parser.set_defaults(chain=run)
+
+
+def run(args: argparse.Namespace, beam_args: Sequence[str]) -> int:
+    """Run the stages one after another; the exit code, that of the stage that ended the chain."""
+    try:
+        if not args.input:
+            raise UsageError("--tools DIR is required")
+        if args.estimate:
+            return chain_estimate.show(args)
+        if args.preview:
+            return chain_estimate.preview(args)
+        if not args.output:
+            raise UsageError("--output DIR is required (or --preview N, or --estimate)")
+    except UsageError as error:
+        return _say(str(error), USAGE)
+    output = args.output.rstrip("/")
+    args.account = f"agentic {output if '://' in output else Path(output).resolve()}"
+    produced = args.input
+    for number, stage in enumerate(CHAIN, 1):
+        folder = OutputFolder(f"{output}/{stage.folder}".rstrip("/"))
+        print(f"── {number}/{len(CHAIN)} {stage.name}: {folder.path}", flush=True)
+        stage_args = argparse.Namespace(**{**vars(args), "input": list(produced), "output": folder.path})
+        if number > 1:
+            stage_args.limit = None  # the limit is of what the chain reads
+        try:
+            job = stage.make(stage_args)
+        except UsageError as error:
+            return _say(str(error), USAGE)
+        code = launch(job, stage_args, beam_args)
+        manifest = folder.manifest() if code in (OK, FAILED) else None
+        if manifest is None:
+            return code
+        if not manifest["counts"]["accepted"]:
+            return _nothing(stage, folder, manifest, code)
+        produced = [folder.at("data", "*.parquet")]
+    return OK
+
+
+def _nothing(stage: Stage, folder: OutputFolder, manifest: dict, code: int) -> int:
+    """Say that a stage kept nothing, and why. Trajectories that were all honestly refused are a result; a chain that did not
+    get to its trajectories has failed."""
+    counts = manifest["counts"]
+    why = {**manifest["reasons"], **manifest["errors"]}
+    told = ", ".join(f"{reason} {n:,}" for reason, n in sorted(why.items(), key=lambda item: -item[1])[:5])
+    line = (
+        f"stage {stage.name} kept nothing: {counts['rejected']:,} refused, {counts['failed']:,} failed ({told}); "
+        f"see {folder.at('report.html')}"
+    )
+    return _say(line, code if not stage.folder else FAILED)
+
+
+def _say(line: str, code: int) -> int:
+    print(f"tokenmill: {line}", file=sys.stderr, flush=True)
+    return code
