@@ -134,7 +134,7 @@ class _Repository:
         return self.groups[self.tools[at].origin, self.tools[at].toolset]
 
     def neighbours(self, leads: Sequence[int], most: int) -> list[list[int]]:
-        """For each lead the nearest other tools, nearest first, without those that are nearly the same tool."""
+        """For each lead the nearest other tools, nearest first, without those that are nearly the same as it."""
         if self.vectors is None:
             return [[at for at in self._alike(lead) if at != lead][:most] for lead in leads]
         cosines = np.round(self.vectors[list(leads)] @ self.vectors.T, 5)
@@ -146,6 +146,12 @@ class _Repository:
             nearest = nearest[np.lexsort((nearest, -row[nearest]))]
             found.append([int(at) for at in nearest if row[at] > -2])
         return found
+
+    def repeats(self, at: int, others: Sequence[int]) -> bool:
+        """Whether a tool is nearly the same as one of the others."""
+        if self.vectors is None or not others:
+            return False
+        return bool((self.vectors[list(others)] @ self.vectors[at]).max() >= ONE_TOOL)
 
     def _alike(self, lead: int) -> list[int]:
         category = self.categories[self.tools[lead].category]
@@ -164,7 +170,9 @@ def _draw(repository: _Repository, number: int, lead: int, near: list[int], samp
     candidates = siblings if within else [*shuffled(pool, *parts, "pool"), *near[len(pool) :], *siblings]
     chosen: list[int] = []
     for at in (lead, *candidates):
-        if len(chosen) < size and at not in chosen and world.add(tools[at]):
+        if len(chosen) == size:
+            break
+        if at not in chosen and (within or not repository.repeats(at, chosen)) and world.add(tools[at]):
             chosen.append(at)
     extra: list[int] = []
     wanted = sampling.distractors(len(chosen), *parts)
