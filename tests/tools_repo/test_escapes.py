@@ -13,8 +13,8 @@ import pytest
 from tests.tools_repo.sandboxed import runtime
 from tools_repo.bubblewrap import Bubblewrap
 from tools_repo.code.workspace import Entry, Workspace
-from tools_repo.sandbox import Command, Limits, Mount, run
-from tools_repo.usage import disk_usage
+from tools_repo.sandbox import TEMPORARY, Command, Limits, Mount, run
+from tools_repo.usage import disk_usage, inodes
 
 RUNTIME = runtime()
 
@@ -38,6 +38,24 @@ def execute(code, seconds=20.0, grace=20.0):
 def test_empty_files_cannot_fill_the_kernels_memory(folder, make):
     done = python(f"import os\nn = 0\nwhile True:\n    {make}(f'{folder}/{{n}}')\n    n += 1\n", inodes=5000)
     assert done.exceeded == "disk" and done.seconds < 20
+
+
+def test_our_own_files_are_never_taken_for_the_sandboxs():
+    """While a sandbox is being set up, its /tmp is still ours, then another: asked all that time, it must not seem full."""
+    seen = []
+
+    async def start():
+        async with await Bubblewrap().start(Command(("sleep", "0.05"))) as running:
+            while running.process.returncode is None:
+                seen.append(inodes(running.process.pid, TEMPORARY))
+                await asyncio.sleep(0)
+
+    async def several():
+        for _ in range(6):
+            await start()
+
+    asyncio.run(several())
+    assert len(seen) > 100 and max(seen) < 100
 
 
 def test_empty_files_on_a_mount_count(tmp_path):
