@@ -15,6 +15,7 @@ from llm.servers import ServerFailed
 from pipelines.curate_job import add_curate
 from pipelines.evolve_job import add_evolve
 from pipelines.harvest_run import harvest_run
+from pipelines.implement_job import add_implement
 from pipelines.runs import options
 from pipelines.runs.errors import RunFailed, UsageError
 from pipelines.runs.folder import OutputFolder
@@ -34,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_harvest(kinds)
     add_curate(kinds)
     add_evolve(kinds)
+    add_implement(kinds)
 
 
 def add_harvest(kinds: argparse._SubParsersAction) -> None:

@@ -5,6 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from schemas.columns import column
+from schemas.tools import ToolSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineTask:
+    """A domain with its tools, for which code is to be written."""
+
+    id: str = column("`id` of the domain")
+    number: int = column("0-based number of the domain in the input")
+    title: str = column("names from the category down to the domain")
+    description: str = column("what is done in the domain")
+    entities: str = column("entity model, as JSON; empty when it was not designed")
+    state: str = column("a sample state that meets it, as JSON")
+    tools: list[ToolSpec] = column("tools of the domain")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,5 +73,5 @@ class Engine:
 class RefusedEngine(Engine):
     """A domain for none of whose tools any code was accepted."""
 
-    reason: str = column("machine-readable reason: `no_tools`, `no_code`, `no_entities`")
+    reason: str = column("machine-readable reason: `no_tools`, `no_world`, `no_code`")
     detail: str = column("what is wrong, one line")

@@ -43,8 +43,8 @@ class Written:
 
     modules: tuple[EngineModule, ...]
     missing: tuple[EngineFault, ...]
-    usage: Usage
-    model_calls: int
+    usage: Usage = Usage()
+    model_calls: int = 0
 
 
 async def write_engine(
@@ -70,7 +70,7 @@ async def write_engine(
     Raises:
         ValueError: the state or a tool is invalid.
         llm.errors.CallRefused: the endpoint will never answer this.
-        tools_repo.sandbox.SandboxUnavailable: nothing can be run here.
+        llm.errors.RunStopped: there is no sandbox here.
     """
     if tries < 1 or batch < 1:
         raise ValueError(f"tries and batch must be at least 1, not {tries} and {batch}")

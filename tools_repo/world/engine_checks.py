@@ -102,7 +102,7 @@ class Examination:
         """All checks.
 
         Raises:
-            tools_repo.sandbox.SandboxUnavailable, tools_repo.world.pool.PoolBroken
+            llm.errors.RunStopped, tools_repo.world.pool.PoolBroken
         """
         seen = read_text(self.text, tuple(self.names.values()))
         self.report.faults += seen.faults

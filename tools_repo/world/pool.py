@@ -21,9 +21,9 @@ from typing import Any
 
 import orjson
 
-from llm.errors import RowError
+from llm.errors import RowError, RunStopped
 from tools_repo.bubblewrap import Bubblewrap, interpreter
-from tools_repo.sandbox import MIB, Command, Limits, Mount, Running, Sandbox
+from tools_repo.sandbox import MIB, Command, Limits, Mount, Running, Sandbox, SandboxUnavailable
 from tools_repo.world.engine_text import MODULES
 
 DONE, TIME, DIED, OUTPUT, SYNTAX = "done", "time", "died", "output", "syntax"
@@ -210,7 +210,7 @@ class Pool:
         """Run a job.
 
         Raises:
-            tools_repo.sandbox.SandboxUnavailable: there is no sandbox here.
+            RunStopped: there is no sandbox here.
             PoolBroken: a process does not start there.
         """
         async with self._slots:
@@ -231,7 +231,10 @@ class Pool:
 
     async def _start(self) -> _Process:
         """A process that has said that it is there."""
-        running = await self.setting.sandbox.start(self.setting.command)
+        try:
+            running = await self.setting.sandbox.start(self.setting.command)
+        except SandboxUnavailable as error:
+            raise RunStopped(str(error)) from None
         try:
             line = await asyncio.wait_for(running.readline(), _START)
         except TimeoutError:

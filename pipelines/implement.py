@@ -1,0 +1,132 @@
+"""Executable tools: Python for the tools of each domain, written by a model and checked in the sandbox.
+
+domains with their tools | write, run, check, repair | data, rejected, failed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import apache_beam as beam
+
+import prompts
+from llm.call import Ask
+from llm.models import Models
+from pipelines.transforms import DATA, FAILED, REJECTED
+from pipelines.transforms.records import RecordParser
+from pipelines.transforms.rollout import Accepted, Rejected, Rollout
+from pipelines.transforms.sinks import WriteShards
+from pipelines.transforms.sources import Piece, ReadRows
+from schemas.documents import FailedRow
+from schemas.draws import digest
+from schemas.engines import Engine, EngineFault, EngineTask, RefusedEngine
+from tools_repo.world.checks import Checks
+from tools_repo.world.engine import BATCH, PROMPTS, Written, write_engine
+from tools_repo.world.entities import EntityModel
+from tools_repo.world.pool import Interpreter
+
+NO_TOOLS, NO_WORLD, NO_CODE = "no_tools", "no_world", "no_code"
+
+
+@dataclass(frozen=True)
+class ImplementTools:
+    """The rollout of one domain."""
+
+    model: str
+    """Name of the writer's model, as rows carry it."""
+    seed: int = 0
+    tries: int = 3
+    """Answers for a module: one, and repairs after that."""
+    batch: int = BATCH
+    """Tools of a module."""
+    interpreter: Interpreter | None = None
+    """Where code runs; None: the machine that the worker runs on."""
+    temperature: float | None = 0.3
+    top_p: float | None = 0.95
+    max_tokens: int = 12_000
+
+    row_type: ClassVar[type] = Engine
+    rejected_type: ClassVar[type] = RefusedEngine
+
+    def __post_init__(self) -> None:
+        if self.tries < 1 or self.batch < 1:
+            raise ValueError(f"tries and tools of a module are at least 1, not {self.tries} and {self.batch}")
+
+    async def __call__(self, task: EngineTask, ask: Ask) -> Accepted | Rejected:
+        """Raises: llm.errors.RowError: the endpoint refuses the request."""
+        if not task.tools:
+            return self._refused(task, NO_TOOLS, "no tool of the input belongs to this domain")
+        try:
+            entities = EntityModel.parse(task.entities)
+            Checks(task.tools, entities)
+        except ValueError as error:
+            return self._refused(task, NO_WORLD, str(error))
+        written = await write_engine(
+            title=task.title,
+            description=task.description,
+            entities=entities,
+            state=task.state,
+            tools=task.tools,
+            ask=ask,
+            interpreter=self.interpreter or Interpreter.local(),
+            tries=self.tries,
+            batch=self.batch,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            max_tokens=self.max_tokens,
+            seed=digest(self.seed, task.id, "engine") >> 33,
+        )
+        if not written.modules:
+            return self._refused(task, NO_CODE, written.missing[0].detail, written)
+        return Accepted(Engine(**self._row(task, written)))
+
+    def _refused(self, task: EngineTask, reason: str, detail: str, written: Written | None = None) -> Rejected:
+        if written is None:
+            missing = tuple(EngineFault(tool=tool.id, detail=detail) for tool in task.tools)
+            written = Written((), missing)
+        row = RefusedEngine(**self._row(task, written), reason=reason, detail=detail)
+        return Rejected(row, reason)
+
+    def _row(self, task: EngineTask, written: Written) -> dict[str, Any]:
+        return {
+            "id": task.id,
+            "entities": task.entities,
+            "modules": list(written.modules),
+            "missing": list(written.missing),
+            "model": self.model,
+            "prompts": sorted(prompts.load(name).id for name in PROMPTS),
+            "seed": self.seed,
+            "model_calls": written.model_calls,
+            "prompt_tokens": written.usage.prompt,
+            "completion_tokens": written.usage.completion,
+        }
+
+    def failed(self, task: EngineTask, error: str, message: str) -> FailedRow:
+        names = ", ".join(tool.name for tool in task.tools)
+        return FailedRow(task.id, task.id, "", task.number, "implement", error, message, names[:500])
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """Configuration of one run, all that shapes its rows."""
+
+    step: ImplementTools
+    max_row_bytes: int = 20_000_000
+
+    @property
+    def parser(self) -> RecordParser:
+        return RecordParser(EngineTask)
+
+
+def build(
+    root: beam.Pipeline, config: Implementation, models: Models, pieces: Sequence[Piece], folder: str, shards: int
+) -> None:
+    """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}."""
+    tasks, unreadable = root | "Read" >> ReadRows(pieces, config.parser, max_bytes=config.max_row_bytes)
+    written = tasks | "Spread" >> beam.Reshuffle() | "Write and check" >> Rollout(config.step, models)
+    failed = (unreadable, written[FAILED]) | "All failed" >> beam.Flatten()
+    _ = written[DATA] | "Write data" >> WriteShards(f"{folder}/data", Engine, shards)
+    _ = written[REJECTED] | "Write rejected" >> WriteShards(f"{folder}/rejected", RefusedEngine, shards)
+    _ = failed | "Write failed" >> WriteShards(f"{folder}/failed", FailedRow, shards)
