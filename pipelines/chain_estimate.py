@@ -31,10 +31,13 @@ from pipelines.runs.job import Job, Plan
 from pipelines.runs.launch import FAILED, OK, STOPPED, models_of
 from pipelines.runs.preview import present
 from schemas.agentic import LEVELS, Agent, AgentTask, ReferenceCall
+from schemas.tools import dump
 from schemas.toolsets import ToolSet
 
-SYSTEM, WORLD, TEXT = "word " * 350, '{"text":"' + "word " * 1800 + '"}', "word " * 60
-"""A system prompt, a world's entity model or state, and a paragraph, as long as strong models write them."""
+SYSTEM, TEXT = "word " * 350, "word " * 60
+WORLD = dump({"Record": {"description": "word " * 400, "schema": {"type": "object"}}})
+STATE = dump({"Record": {str(number): {"text": "word " * 60} for number in range(20)}})
+"""A system prompt, a paragraph, and a world as long as strong models write them."""
 CALLS = 2
 """Calls of an ordinary task's solution."""
 
@@ -118,7 +121,7 @@ def _add(totals: Totals, stage: str, plans: tuple[dict[str, Plan], dict[str, Pla
 
 def ordinary_agent(toolset: ToolSet) -> Agent:
     """An agent of ordinary length for a tool-set."""
-    world = toolset.entities or WORLD, toolset.state or WORLD
+    world = toolset.entities or WORLD, toolset.state or STATE
     return Agent(
         id=toolset.id, system=SYSTEM, role="", expertise="", tone="", behaviour="", tools=toolset.tools, sampling="",
         domains=[], entities=world[0], state=world[1], model="", prompts=[], seed=0, prompt_tokens=0, completion_tokens=0,

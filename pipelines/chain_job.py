@@ -70,6 +70,10 @@ def run(args: argparse.Namespace, beam_args: Sequence[str]) -> int:
             return chain_estimate.preview(args)
         if not args.output:
             raise UsageError("--output DIR is required (or --preview N, or --estimate)")
+        for stage in CHAIN[
+            1:
+        ]:  # what is wrong with a later stage's flags is told before the first one has cost anything
+            stage.make(argparse.Namespace(**vars(args)))
     except UsageError as error:
         return _say(str(error), USAGE)
     output = args.output.rstrip("/")

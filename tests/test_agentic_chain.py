@@ -1,0 +1,179 @@
+"""`beam_runner.py agentic` as users give it: from tools to trajectories in one command, one server playing everybody."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import beam_runner
+from pipelines.transforms.sinks import write_parquet
+from schemas.columns import to_table
+from schemas.tools import ToolSpec
+from tests.servers.agency import Agency, parcel_tools
+from tests.servers.agents import calling, results
+from tests.servers.scripted import ScriptedServer, completion
+from tests.servers.troupe import Troupe, fenced, text_of
+
+_PARCEL = re.compile(r"P-\d+")
+
+
+class Everybody(Agency):
+    """The writers of agents and tasks, and all who play in a trajectory: ask for the weight of a parcel, look it up, tell."""
+
+    def __call__(self, body):
+        if "response_format" not in body:
+            return self.agent(body)
+        asked = body["response_format"]["json_schema"]["schema"]["properties"]
+        for key, play in (("helped", self.user), ("error_code", self.tools), ("verdicts", self.judge)):
+            if key in asked:
+                return play(body)
+        return self.answer(body)
+
+    def agent(self, body):
+        parcel = _PARCEL.search(body["messages"][1]["content"])[0]
+        seen = results(body)
+        if not seen:
+            return calling([("get_parcel", {"parcel_id": parcel})])
+        return completion(f"Parcel {parcel} weighs {json.loads(seen[-1])['weight_kg']} kg.")
+
+    def user(self, body):
+        asked = text_of(body)
+        parcel = _PARCEL.search(fenced("goal", asked)[0])[0]
+        if not fenced("assistant", asked):
+            return json.dumps({"helped": True, "message": f"How heavy is {parcel}?", "status": "go_on"})
+        return json.dumps({"helped": True, "message": "", "status": "done"})
+
+    def tools(self, body):
+        asked = text_of(body)
+        call, held = json.loads(fenced("call", asked)[-1]), json.loads(fenced("state", asked)[-1])
+        return Troupe.simulated(held["Parcel"][call["arguments"]["parcel_id"]], [])
+
+    def judge(self, body):
+        return json.dumps({"verdicts": [], "claims": []})
+
+
+@pytest.fixture
+def tools(tmp_path):
+    rows = [tool for name in ("parcels", "letters") for tool in parcel_tools(("logistics", name))]
+    write_parquet(to_table(rows, ToolSpec), str(tmp_path / "tools.parquet"))
+    return tmp_path / "tools.parquet"
+
+
+@pytest.fixture
+def run(tmp_path, capsys):
+    def command(*argv):
+        argv = [str(a) for a in argv]
+        if "--cache" not in argv:
+            argv += ["--cache", str(tmp_path / "answers.sqlite")]
+        code = beam_runner.main(argv)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return command
+
+
+def chain(tools, out, server, *more):
+    argv = ("agentic", "--tools", tools, "--output", out, "--llm", server.spec, "--agents", 2, "--tasks-per-agent", 2)
+    shape = (
+        "--levels",
+        "one_call=1",
+        "--embedding-model",
+        "none",
+        "--within",
+        1,
+        "--toolset-size",
+        "5-5",
+        "--distracted",
+        0,
+    )
+    return (*argv, *shape, "--votes", 1, "--outcomes", "success=1", *more)
+
+
+def rows(out, kind="data"):
+    return [row for path in sorted(Path(out, kind).glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
+
+
+def manifest(out):
+    return json.loads(Path(out, "manifest.json").read_text())
+
+
+def test_tools_become_trajectories_and_nothing_finished_is_repeated(tools, tmp_path, run):
+    out = tmp_path / "out"
+    with ScriptedServer(Everybody()) as server:
+        argv = chain(tools, out, server, "--samples", 2)
+        code, stdout, err = run(*argv)
+        assert code == 0, err
+        assert [line.split()[2] for line in stdout.splitlines() if line.startswith("──")] == [
+            *("agents:", "tasks:", "trajectories:")
+        ]
+        assert max(server.log.bodies.values()) == 1
+        answered = server.log.answered
+        stamps = {path: path.stat().st_mtime_ns for path in out.rglob("*.parquet")}
+        assert run(*argv)[0] == 0 and server.log.answered == answered
+        assert {path: path.stat().st_mtime_ns for path in out.rglob("*.parquet")} == stamps
+        alone = ("agentic", "trajectories", "--tasks", out / "stages" / "tasks", "--llm", server.spec, "--samples", 2)
+        alone = (*alone, "--votes", 1, "--outcomes", "success=1", "--output", tmp_path / "alone")
+        assert run(*alone)[0] == 0 and server.log.answered == answered, "a stage run alone asks the same"
+    assert manifest(out / "stages" / "agents")["counts"]["accepted"] == 2
+    assert manifest(out / "stages" / "tasks")["counts"]["accepted"] == 4
+    counts = manifest(out)["counts"]
+    assert counts["tasks"] == 8 and counts["accepted"] == 8, manifest(out)["reasons"]
+    assert rows(out) == rows(tmp_path / "alone")
+    row = rows(out)[0]
+    assert row["domains"] and row["level"] == "one_call" and "weighs" in row["messages"][-1]["content"]
+
+
+def test_one_budget_holds_for_all_stages(tools, tmp_path, run):
+    with ScriptedServer(Everybody()) as server:
+        argv = chain(tools, tmp_path / "out", server, "--max-concurrency", 1)
+        tokens, code = 6_000, 3
+        stopped = 0
+        while code == 3 and stopped < 30:
+            tokens += 3_000
+            code, _, err = run(*argv, "--max-tokens", tokens)
+            stopped += code == 3
+            assert server.log.tokens <= tokens
+        assert code == 0 and stopped >= 2, err
+        assert max(server.log.bodies.values()) == 1
+
+
+def test_a_stage_that_keeps_nothing_ends_the_chain_with_one_line(tools, tmp_path, run):
+    def same_call(kind, value, body):
+        return {**value, "rubric": []} if kind == "task" else value
+
+    with ScriptedServer(Everybody(change=same_call)) as server:
+        code, stdout, err = run(*chain(tools, tmp_path / "out", server))
+    assert code == 1 and "── 3/3" not in stdout
+    (line,) = [line for line in err.splitlines() if "kept nothing" in line]
+    assert "stage tasks" in line and "4 " in line and "stages/tasks/report.html" in line
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    assert manifest(tmp_path / "out" / "stages" / "tasks")["counts"]["accepted"] == 0
+
+
+def test_estimate_and_preview_of_the_chain_write_nothing(tools, tmp_path, run):
+    out = tmp_path / "out"
+    with ScriptedServer(Everybody()) as server:
+        code, stdout, err = run(*chain(tools, out, server, "--estimate"))
+        assert code == 0 and server.log.requests == 0, err
+        assert all(word in stdout for word in ("agents", "tasks", "trajectories", "judge", "at most"))
+        code, stdout, err = run(*chain(tools, out, server, "--preview", 1))
+        assert code == 0 and "functions.get_parcel:0" in stdout and "Nothing was written" in stdout, err
+    assert not out.exists()
+
+
+def test_what_is_missing_or_wrong_is_one_line_before_any_call(tools, tmp_path, run):
+    with ScriptedServer(Everybody()) as server:
+        for argv, told in (
+            (("agentic", "--output", tmp_path / "o"), "--tools DIR is required"),
+            (("agentic", "--tools", tools), "--output DIR is required"),
+            (chain(tools, tmp_path / "o", server, "--votes", 2), "--votes 2"),
+            (chain(tools, tmp_path / "o", server, "--levels", "hard=1"), "--levels hard=1"),
+            (chain(tmp_path / "none", tmp_path / "o", server), "no such file"),
+        ):
+            code, _, err = run(*argv)
+            assert code == 2 and told in err and len(err.strip().splitlines()) == 1, (argv, err)
+        assert server.log.requests == 0
