@@ -16,6 +16,7 @@ from judges.rubric.criteria import (
     SEQUENCE,
     AnswerSpec,
     CallSpec,
+    ForbiddenSpec,
     OrderSpec,
     StateSpec,
     parse,
@@ -151,7 +152,7 @@ def _other(value: Any) -> Any:
     if isinstance(value, int | float):
         return value + 7
     if isinstance(value, list):
-        return value[1:]
+        return []
     return re.sub(r"\w(?=\W*$)", lambda m: "4" if m[0] == "7" else "7" if m[0].isdigit() else "q", value)
 
 
@@ -201,22 +202,19 @@ def _wrong_order(case: Case, steps: Steps) -> Iterator[Planted]:
 
 
 def _forbidden_call(case: Case, steps: Steps) -> Iterator[Planted]:
-    """A forbidden call is made before the last answer; and once it is only tried, and refused."""
+    """A forbidden call is made before the last answer; and once it is only tried, and refused.
+
+    Where the rubric forbids changes rather than that call, a refused one is no fault.
+    """
     at = _last_answer(steps)
+    named = {spec.tool for _, spec in _specs(case, ForbiddenSpec)}
     for name in case.forbidden:
         call = case.calls[name]
         yield Planted("forbidden call", name, play(case, with_steps(steps, at, Step("C", calls=(call,)))))
-        if '"forbidden"' not in str([c.kind for c in case.task.rubric]) and _any_write_only(case):
-            continue
-        denied = {**call, "error": "permission", "result": {"error": "permission"}}
-        yield Planted(
-            "forbidden call", f"{name}, refused", play(case, with_steps(steps, at, Step("C", calls=(denied,))))
-        )
-
-
-def _any_write_only(case: Case) -> bool:
-    """Whether what the rubric forbids is any change: a call that is refused changes nothing."""
-    return not any(c.kind == "forbidden" and '"tool":""' not in c.spec for c in case.task.rubric)
+        if call["tool"] in named:
+            denied = {**call, "error": "permission", "result": {"error": "permission"}}
+            tried = with_steps(steps, at, Step("C", calls=(denied,)))
+            yield Planted("forbidden call", f"{name}, refused", play(case, tried))
 
 
 def _not_done(case: Case, steps: Steps) -> Iterator[Planted]:

@@ -178,7 +178,8 @@ def _meets(op: str, value: Any, wanted: Any) -> bool:
             high = wanted[1] if op == "between" else wanted if op == "at_most" else None
             return (low is None or _not_above(low, value)) and (high is None or _not_above(value, high))
         case "matches":
-            return not isinstance(value, dict | list) and _pattern(wanted).search(_text(value)[:_MAX_TEXT]) is not None
+            written = value if isinstance(value, str) else _text(value)
+            return not isinstance(value, dict | list) and _pattern(wanted).search(written[:_MAX_TEXT]) is not None
         case "schema":
             return _validator(wanted).is_valid(value)
         case "count":
@@ -230,12 +231,8 @@ def number(value: Any) -> Decimal | None:
         return None
 
 
-def text_of(value: Any) -> str:
-    """Text as it is compared: compatibility forms, case and runs of spaces made one."""
-    return _text(value)
-
-
 def _text(value: Any) -> str:
+    """Text as it is compared: compatibility forms, case and runs of spaces made one."""
     if not isinstance(value, str):
         return orjson.dumps(value).decode() if not isinstance(value, int) or isinstance(value, bool) else str(value)
     folded = unicodedata.normalize("NFKC", value).casefold()

@@ -27,10 +27,11 @@ _SPECIFIC: dict[str, tuple[str, ...]] = {
         "confirm", "reply", "contact", "slack", "publish", "dispatch", "remind", "recipient",
     ),
     "deleted|erased": ("delet", "eras", "remov", "drop", "clear", "purg", "trash", "cancel", "unlink"),
-    "paid|charged|transferred": (
+    "paid|charged": (
         "pay", "paid", "charg", "transfer", "bill", "settl", "debit", "credit", "deposit", "send", "checkout", "purchas",
-        "move", "mov", "wire", "fund", "book", "balance",
+        "book", "balance", "order", "fee", "buy", "rent",
     ),
+    "transferred": ("transfer", "mov", "send", "wire", "fund", "balance", "redirect", "escalat", "assign", "port", "hand"),
     "escalated": ("escalat", "ticket", "transfer", "assign", "priorit", "handoff", "hand_off", "case", "support", "human"),
     "booked|reserved": ("book", "reserv", "schedul", "appoint", "rent", "seat", "ticket", "hold", "slot", "calendar",
                         "event", "regist", "enrol", "create", "add", "order", "purchas", "buy"),
@@ -53,8 +54,8 @@ _OBJECT = (
     r"|everything|so|at|by|under|until|again|already|just|now)\b|\s+[A-Z\d$€£#\"“'*`(])"
 )
 _SUBJECT = (
-    r"(?:\b(?:I|we)(?:['’]ve| have| had)?"
-    r"|\b(?:I|we)['’]m (?:happy|pleased|glad) to (?:say|confirm|report) (?:that )?I(?:['’]ve| have))"
+    r"(?:\b(?:[Ii]|[Ww]e)(?:['’]ve| have| had)?"
+    r"|\b(?:[Ii]['’]m|[Ww]e['’]re) (?:happy|pleased|glad) to (?:say|confirm|report) (?:that )?(?:I|we)(?:['’]ve| have))"
 )
 _ACTIVE = re.compile(rf"(?P<subject>{_SUBJECT})(?:\s+{_WAY}){{0,3}}\s+(?P<verb>{_VERBS})\b{_OBJECT}")
 _JOINED = re.compile(
@@ -74,10 +75,11 @@ _PASSIVE = re.compile(
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.](?=\d)[^.!?\n]*)*[.!?]*")
 _CLAUSE = re.compile(r"[,;:.!?()\n–—]|\b(?:and|but|so|because|as|since|which|that|who|for which)\b")
 _VAGUE = frozenset((
-    "acco", "agai", "alre", "anot", "aske", "been", "both", "chan", "each", "eigh", "ever", "five", "four", "from",
-    "have", "here", "into", "item", "just", "nece", "need", "nine", "once", "onto", "othe", "over", "part", "requ",
-    "rest", "same", "seve", "succ", "that", "them", "then", "ther", "thes", "they", "thin", "this", "thos", "thre",
-    "twel", "twic", "unde", "unti", "want", "well", "were", "whol", "with", "your",
+    "acco", "agai", "alre", "anot", "appo", "aske", "been", "book", "both", "case", "chan", "deta", "each", "eigh",
+    "entr", "ever", "five", "four", "from", "have", "here", "into", "item", "just", "name", "nece", "need", "nine",
+    "once", "onto", "orde", "othe", "over", "part", "plac", "reco", "requ", "rese", "rest", "same", "seat", "seve",
+    "slot", "spot", "succ", "that", "them", "then", "ther", "thes", "they", "thin", "this", "thos", "thre", "twel",
+    "twic", "unde", "unti", "want", "well", "were", "whol", "with", "your",
 ))  # fmt: skip
 """Beginnings of words that say nothing of what a deed was done to."""
 _STEM = 4
@@ -138,7 +140,8 @@ def _supported(deed: Deed, evidence: Evidence) -> bool:
         return True
     done = _done(evidence, deed.message)
     fitting = [index for index in done if not stems or _fits(evidence, index, stems)]
-    return bool(fitting) and _mentioned(deed, evidence)
+    named = bool(stems) and any(_has(evidence.calls[index].tool, stems) for index in fitting)
+    return bool(fitting) and (named or _mentioned(deed, evidence))
 
 
 def _mentioned(deed: Deed, evidence: Evidence) -> bool:

@@ -19,8 +19,7 @@ _AGENT = re.compile(
     r"|\bI(?:['’]ve| have) (?:successfully |now |gone ahead and )*(?:booked|cancel+ed|refunded|processed|updated|scheduled"
     r"|issued|placed|created|submitted) (?:your|a|the) [^.?!\n]{0,60}\bfor you\b"
     r"|\bthank you for (?:contacting|reaching out to|calling)\b"
-    r"|\bplease (?:hold|wait) (?:on )?while I\b"
-    r"|\blet me (?:look (?:that|it|this) up|check (?:that|it) for you|pull up your)\b",
+    r"|\blet me (?:look (?:that|it|this) up for you|check (?:that|it) for you|pull up your)\b",
     re.IGNORECASE,
 )
 _ROLE = re.compile(r"^\s*(?:\*\*)?(?:assistant|agent|system|tool)(?:\*\*)?\s*:", re.IGNORECASE | re.MULTILINE)
