@@ -31,7 +31,8 @@ _STANDARDS = frozenset((
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _SMALL = (*range(2, 13), 14, 15, 20, 24, 30, 31, 52, 60, 100, 365, 1000)
 _MAX_BASE = 80
-_MAX_TERMS = 12
+_MAX_TERMS = 10
+_MAX_FACTOR = 1000
 
 
 class Invention(NamedTuple):
@@ -113,41 +114,44 @@ class _Sources:
 
     @cached_property
     def _fields(self) -> list[float]:
-        return [abs(value) for result in self._evidence.results for value in _numeric(result)]
+        """Numbers in calls and results."""
+        values = (*self._evidence.results, *self._evidence.arguments)
+        return list(dict.fromkeys(abs(number) for value in values for number in _numeric(value)))
+
+    @cached_property
+    def _base(self) -> list[float]:
+        """What is worth calculating with: numbers in results, and those told that are no part of an identifier."""
+        given = " ".join(m.content or "" for m in self._evidence.messages if m.role in ("system", "user"))
+        plain = _TOKEN.sub(lambda m: " " if re.search(r"[A-Za-z]", m[1]) else m[0], given)
+        told = [abs(float(value)) for value in numbers_in(plain)]
+        return [n for n in dict.fromkeys([*self._fields[:_MAX_BASE], *told[:_MAX_BASE]]) if 0 < n < 1e9]
+
+    @cached_property
+    def _totals(self) -> set[float]:
+        """Sums over lists and parts of them, and multiples."""
+        totals = {n for result in self._evidence.results for n in (*_sums(result), *_subset_sums(result))}
+        factors = (*_SMALL, *(b for b in self._base if b == int(b) and b <= _MAX_FACTOR))
+        return totals | {a * b for a in self._base for b in factors} | set(self._base)
+
+    @cached_property
+    def _worked_out(self) -> list[float]:
+        """What sums, products, differences, shares and means make of them, sorted."""
+        made: set[float] = set(self._totals)
+        for a in self._totals:
+            for b in self._base:
+                made.update((a + b, abs(a - b), a / b))
+                if b < 100:
+                    made.update((a * b / 100, a * (100 + b) / 100, a * (100 - b) / 100))
+            made.update(a / n for n in _SMALL)
+        made.update(a * b for a in self._base for b in self._base)
+        made.update(100 * a / b for a in self._base for b in self._base)
+        return sorted(made)
 
     def _known(self, value: float, decimals: int) -> bool:
         return _near(self._numbers, value, decimals)
 
     def _derived(self, value: float, decimals: int) -> bool:
-        return _near(self._once, value, decimals) or self._in_two_steps(value, decimals)
-
-    @cached_property
-    def _base(self) -> list[float]:
-        told = [n for n in self._numbers if 0 < n < 1e9]
-        fields = [n for n in self._fields if 0 < n < 1e9]
-        sums = [total for result in self._evidence.results for total in _sums(result)]
-        return list(dict.fromkeys([*fields[:_MAX_BASE], *sums[:_MAX_BASE], *told[:_MAX_BASE]]))[: 2 * _MAX_BASE]
-
-    @cached_property
-    def _once(self) -> list[float]:
-        """What one step of arithmetic makes of the sources' numbers, sorted."""
-        made: set[float] = set(self._base)
-        for result in self._evidence.results:
-            made.update(_subset_sums(result))
-        for a in self._base:
-            for b in (*self._base, *_SMALL):
-                made.update((a + b, abs(a - b), a * b, a * b / 100, a * (100 + b) / 100, a * abs(100 - b) / 100))
-                made.update((a / b, 100 * a / b))
-        return sorted(made)
-
-    def _in_two_steps(self, value: float, decimals: int) -> bool:
-        for b in self._base:
-            steps = (value - b, value + b, value / b, value * b, value / (1 + b / 100), value / (1 + b))
-            if any(step > 0 and _near(self._once, step, decimals) for step in steps):
-                return True
-            if b < 100 and _near(self._once, value / (1 - b / 100), decimals):
-                return True
-        return False
+        return _near(self._worked_out, value, decimals)
 
 
 def _near(ordered: list[float], value: float, decimals: int) -> bool:

@@ -55,7 +55,9 @@ def test_the_schema_for_a_model_takes_what_parse_takes():
     check = Draft202012Validator(criterion_schema(["get_order"]))
     written = {
         "id": "look", "kind": "call", "description": " It looks \n up. ", "mandatory": True, "weight": 1, "checkpoint": 0,
-        "spec": {"tool": "get_order", "arguments": [is_("/id", "equals", 5)], "at_least": 1, "at_most": None, "result": "success"},
+        "spec": {
+            "tool": "get_order", "arguments": [is_("/id", "equals", 5)], "at_least": 1, "at_most": None, "result": "success",
+        },
     }  # fmt: skip
     assert check.is_valid(written)
     assert criterion_of(written).description == "It looks up."
