@@ -47,6 +47,10 @@ FOLDER = "tool_sets"
 """Folder within the output in which the tool-sets are kept."""
 
 
+EMBEDDED_TOKENS = 1_200
+"""The embedded model goes on for ever where it loses the thread: its answers are cut after so many tokens."""
+
+
 def add_agents(kinds: argparse._SubParsersAction) -> None:
     """The subcommand `agents` and its flags."""
     parser = kinds.add_parser(
@@ -116,10 +120,11 @@ def job(args: argparse.Namespace) -> Job:
     spec = parse_spec(args.llm)
     sampling = _sampling(args)
     drawn = _draw(args, sampling)
-    step = WriteAgent(model=spec.model, seed=args.seed)
+    small = spec.kind == "embedded"
+    step = WriteAgent(spec.model, args.seed, max_tokens=EMBEDDED_TOKENS if small else WriteAgent.max_tokens)
     config = Agents(step, None if args.keep_duplicates else AgentLikeness(), max_row_bytes=args.max_document_bytes)
     notes = list(drawn.notes)
-    if spec.kind == "embedded":
+    if small:
         notes.append("the embedded model is too small to design worlds; take it to try the command, not to make data")
     return Job(
         name="agentic agents",
@@ -257,7 +262,7 @@ def _vectors(tools: Sequence[ToolSpec], model: str) -> Any:
         return None
     try:
         return asyncio.run(Embedder(model).embed([describe(tool) for tool in tools]))
-    except OSError as error:
+    except (OSError, ValueError) as error:
         line = " ".join(str(error).split())[:200]
         raise UsageError(f"--embedding-model {model}: {line}") from None
 

@@ -22,6 +22,9 @@ from tools_repo.levels import LevelWeights
 from tools_repo.world.design import declared
 from tools_repo.world_text import ROOM, world_shown
 
+EMBEDDED_TOKENS = 1_200
+"""The embedded model goes on for ever where it loses the thread: its answers are cut after so many tokens."""
+
 
 def add_tasks(kinds: argparse._SubParsersAction) -> None:
     """The subcommand `tasks` and its flags."""
@@ -76,6 +79,7 @@ def job(args: argparse.Namespace) -> Job:
             levels=levels,
             seed=args.seed,
             threshold=args.threshold,
+            max_tokens=EMBEDDED_TOKENS if spec.kind == "embedded" else WriteTasks.max_tokens,
         )
     except ValueError as error:
         raise UsageError(f"--threshold {args.threshold}: {error}") from None
