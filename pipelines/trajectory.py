@@ -139,7 +139,7 @@ class RunTrajectory:
             "license": "; ".join(sorted({tool.license for tool in task.agent.tools} - {""})),
             "model": self.players.writer,
             "user_model": self.players.user,
-            "tool_model": self.players.tools,
+            "tool_model": self.players.tools if _simulated(dialogue) else "",
             "judge_model": self.players.judge if verdict.asked else "",
             "prompts": sorted(prompts.load(name).id for name in self._used(persona, dialogue, verdict)),
             "seed": self.seed,
@@ -150,12 +150,11 @@ class RunTrajectory:
 
     def _used(self, persona: Persona, dialogue: Dialogue, verdict: _Verdict) -> set[str]:
         """Names of the prompts that a trajectory did use."""
-        simulated = any(call.engine == SIMULATOR for call in dialogue.calls)
         return {
             *agent_turns.PROMPTS[self.protocol],
             users.USER,
             f"{users.PERSONAS}/{persona.name}",
-            *(self.worlds.prompt_names if simulated else ()),
+            *(self.worlds.prompt_names if _simulated(dialogue) else ()),
             *(JUDGES if verdict.asked else ()),
         }
 
@@ -179,6 +178,10 @@ class _Verdict:
     reason: str
     detail: str
     asked: bool
+
+
+def _simulated(dialogue: Dialogue) -> bool:
+    return any(call.engine == SIMULATOR for call in dialogue.calls)
 
 
 def _together(general: list[CriterionVerdict], judged: Judged) -> _Verdict:

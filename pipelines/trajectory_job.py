@@ -9,6 +9,7 @@ from llm.spec import parse_spec
 from pipelines.agentic import Trajectories, build
 from pipelines.agentic_flags import MAX_ROW_BYTES, add_run_flags, roles_of
 from pipelines.chunking import count_tokens
+from pipelines.executable_worlds import ExecutableWorlds, find_engines
 from pipelines.runs import options
 from pipelines.runs.errors import UsageError
 from pipelines.runs.job import Job, Plan
@@ -17,7 +18,7 @@ from pipelines.trajectory_flags import add_trajectory_flags, answer_limit, limit
 from pipelines.trajectory_view import view
 from pipelines.transforms.records import RecordParser
 from pipelines.trying import Players, Try
-from pipelines.worlds import ENGINES, SIMULATOR, SimulatedWorlds
+from pipelines.worlds import ENGINES, EXECUTABLE, SIMULATOR, SimulatedWorlds, Worlds
 from schemas.agentic import AgentTask, RefusedTrajectory, Trajectory
 from schemas.documents import FailedRow
 from tools_repo.world.outcomes import Odds
@@ -48,6 +49,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="what runs the tools: a model (default), or code written for their domain, see --engines",
     )
     world.add_argument(
+        "--engines",
+        nargs="+",
+        default=[],
+        metavar="DIR|GLOB",
+        help="output of `tools implement`, for --engine executable; tools without code are simulated",
+    )
+    world.add_argument(
         "--outcomes",
         default="",
         metavar="A=P,…",
@@ -74,7 +82,7 @@ def job(args: argparse.Namespace) -> Job:
         odds = Odds.parse(args.outcomes)
     except ValueError as error:
         raise UsageError(f"--outcomes {args.outcomes}: {error}") from None
-    worlds = SimulatedWorlds(odds)
+    worlds, stamps = _worlds(args, odds)
     try:
         step = RunTrajectory(
             players=Players(**{role: parse_spec(given.spec).model for role, given in roles.items()}),
@@ -103,6 +111,7 @@ def job(args: argparse.Namespace) -> Job:
         config={
             "samples": args.samples,
             "engine": args.engine,
+            "engines": stamps,
             "outcomes": odds.of,
             "votes": args.votes,
             "limits": {name: getattr(step.limits, name) for name in ("turns", "calls", "tokens")},
@@ -111,6 +120,20 @@ def job(args: argparse.Namespace) -> Job:
         max_row_bytes=MAX_ROW_BYTES,
         view=view,
     )
+
+
+def _worlds(args: argparse.Namespace, odds: Odds) -> tuple[Worlds, list[list[str]]]:
+    """What makes the worlds, and what identifies the code that runs in them.
+
+    Raises:
+        UsageError: engines without --engine executable, or the other way round, or they cannot be read.
+    """
+    if bool(args.engines) != (args.engine == EXECUTABLE):
+        raise UsageError(f"--engine {EXECUTABLE} and --engines DIR go together")
+    if args.engine == SIMULATOR:
+        return SimulatedWorlds(odds), []
+    pieces, stamps = find_engines(args.engines)
+    return ExecutableWorlds(pieces, odds), stamps
 
 
 def _build(config, root, models, pieces, folder, shards) -> None:

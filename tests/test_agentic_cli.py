@@ -19,8 +19,10 @@ import beam_runner
 from pipelines.transforms.sinks import write_parquet
 from schemas.agentic import AgentTask
 from schemas.columns import to_table
+from schemas.engines import Engine
+from tests.servers.agents import sandboxed
 from tests.servers.scripted import ScriptedServer, completion
-from tests.servers.troupe import MODELS, Troupe, task
+from tests.servers.troupe import MODELS, Troupe, engine, task
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -80,7 +82,7 @@ def test_trajectories_figures_card_and_report(tasks, tmp_path, run):
     out = tmp_path / "out"
     with play(agent=idle_on_evens) as server:
         argv = trajectories(tasks, out, server, "--samples", 2, "--outcomes", "success=1")
-        code, stdout, err = run(*argv)
+        code, _, err = run(*argv)
         assert code == 0, err
         assert max(server.log.bodies.values()) == 1
         answered = server.log.answered
@@ -140,6 +142,25 @@ def test_a_kill_in_the_middle_of_trajectories_resumes_from_their_calls(tasks, tm
     assert shards(tmp_path / "out") == shards(tmp_path / "calm") and len(rows(tmp_path / "out")) == 18
 
 
+@pytest.mark.skipif(not sandboxed(), reason="no sandbox here")
+def test_tools_written_as_code_run_without_a_model(tasks, tmp_path, run):
+    write_parquet(to_table([engine()], Engine), str(tmp_path / "engines.parquet"))
+    flags = ("--engine", "executable", "--engines", tmp_path / "engines.parquet", "--outcomes", "success=1")
+    with play(tools=lambda body: "nobody may ask this") as server:
+        argv = trajectories(tasks, tmp_path / "out", server, *flags)
+        code, _, err = run(*argv)
+        assert code == 0, err
+        for wrong in (flags[:2], flags[2:4]):
+            code, _, err = run(*trajectories(tasks, tmp_path / "wrong", server, *wrong))
+            assert code == 2 and "go together" in err
+    kept = rows(tmp_path / "out")
+    assert (
+        len(kept) == 6 and {row["engine"] for row in kept} == {"executable"} and {r["tool_model"] for r in kept} == {""}
+    )
+    assert {call["engine"] for row in kept for call in row["calls"]} == {"executable"}
+    assert all(row["model_calls"] == 6 for row in kept) and manifest(tmp_path / "out")["calls"]["tools"]["paid"] == 0
+
+
 def test_a_broken_simulator_fails_rows_and_the_sum_still_holds(tasks, tmp_path, run):
     def out_of_order(body):
         return "no JSON" if "ORD-3" in json.dumps(body) else None
@@ -184,6 +205,6 @@ def test_preview_estimate_and_wrong_flags(tasks, tmp_path, run):
 def test_a_budget_stops_the_run_and_the_same_command_goes_on(tasks, tmp_path, run):
     with play() as server:
         argv = trajectories(tasks, tmp_path / "out", server, "--max-concurrency", 2)
-        code, _, err = run(*argv, "--max-tokens", 20_000)
+        code, _, err = run(*argv, "--max-tokens", 6_000)
         assert code == 3 and "stopped" in err and server.log.answered
         assert run(*argv)[0] == 0 and max(server.log.bodies.values()) == 1

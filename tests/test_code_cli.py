@@ -10,19 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import beam_runner
-from tests.servers.agents import calling, results
+from tests.servers.agents import calling, results, sandboxed
 from tests.servers.scripted import ScriptedServer
-from tools_repo.bubblewrap import Bubblewrap
-from tools_repo.sandbox import SandboxUnavailable
-
-
-def sandboxed() -> bool:
-    try:
-        Bubblewrap().check()
-    except SandboxUnavailable:
-        return False
-    return True
-
 
 pytestmark = pytest.mark.skipif(not sandboxed(), reason="no sandbox here")
 

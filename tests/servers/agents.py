@@ -1,4 +1,4 @@
-"""Answers with tool calls, and what a scripted model sees of a conversation."""
+"""Answers with tool calls, what a scripted model sees of a conversation, and whether there is a sandbox to run code in."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import orjson
 
 from tests.servers.scripted import completion
+from tools_repo.bubblewrap import Bubblewrap
+from tools_repo.sandbox import SandboxUnavailable
 
 
 def calling(calls: Sequence[tuple[str, Any]], text: str | None = None) -> dict[str, Any]:
@@ -33,3 +35,12 @@ def calling(calls: Sequence[tuple[str, Any]], text: str | None = None) -> dict[s
 def results(body: dict[str, Any]) -> list[str]:
     """Texts of the tool results in a request, in order."""
     return [message["content"] for message in body["messages"] if message["role"] == "tool"]
+
+
+def sandboxed() -> bool:
+    """Whether programs can be sandboxed on this machine."""
+    try:
+        Bubblewrap().check()
+    except SandboxUnavailable:
+        return False
+    return True

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from schemas.agentic import ANSWER, CALL, STATE, Agent, AgentTask, Criterion, Fact, ReferenceCall
+from schemas.engines import Engine, EngineModule
 from schemas.tools import Semantics, ToolSpec
 from tests.servers.agents import calling, results
 from tests.servers.scripted import completion
@@ -58,6 +59,46 @@ TOOLS = [
     tool("get_order", "Look up an order.", Semantics(reads=["Order"])),
     tool("cancel_order", "Cancel an open order.", Semantics(reads=["Order"], writes=["Order"])),
 ]
+
+
+MODULE = """
+def get_order(state, args, now):
+    if args["order_id"] not in state["Order"]:
+        raise ToolError("not_found", "There is no such order.")
+    return state["Order"][args["order_id"]]
+
+
+def cancel_order(state, args, now):
+    order = get_order(state, args, now)
+    order["status"] = "cancelled"
+    return order
+"""
+
+
+def engine() -> Engine:
+    """Both tools as code."""
+    names = [spec.name for spec in TOOLS]
+    module = EngineModule(
+        tools=[spec.id for spec in TOOLS],
+        functions=names,
+        code=MODULE,
+        tests="",
+        tests_passed=1,
+        calls_checked=1,
+        tries=1,
+    )
+    return Engine(
+        id="shop",
+        entities=ENTITIES,
+        modules=[module],
+        missing=[],
+        model="m",
+        prompts=[],
+        seed=0,
+        model_calls=1,
+        prompt_tokens=1,
+        completion_tokens=1,
+    )
 
 
 def agent() -> Agent:
