@@ -7,6 +7,8 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+import orjson
+
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -45,8 +47,14 @@ def _sampled(job: Job, inputs: Inputs) -> tuple[list[Any], float]:
         rows += itertools.islice(parsed_rows(job, single), share)
     if inputs.rows is not None and rows:
         return rows, inputs.rows / len(rows)
-    sampled = sum(len(row.text.encode()) + 100 for row in rows)
+    sampled = sum(_size(row) for row in rows)
     return rows, max(1.0, inputs.size / sampled) if sampled else 1.0
+
+
+def _size(row: Any) -> int:
+    """Bytes that a row took in the input, about."""
+    text = getattr(row, "text", None)
+    return len(text.encode()) + 100 if isinstance(text, str) else len(orjson.dumps(row))
 
 
 def estimate(job: Job, inputs: Inputs) -> tuple[dict[str, Plan], dict[str, Plan], float]:

@@ -30,10 +30,14 @@ def finish(out: OutputFolder, manifest: Manifest) -> None:
         with _local(out, manifest) as folder:
             survey = survey_run(folder)
             manifest.trajectories = survey.trajectories and survey.trajectories.as_dict()
+            manifest.coverage = survey.tools and survey.tools.as_dict()
             for write, name in ((write_card, "README.md"), (write_report, "report.html")):
                 written = write(folder, manifest, survey)
                 if not out.local:
                     out.write(name, Path(written).read_bytes())
+            if not out.local:
+                for picture in sorted(folder.glob("coverage/*.png")):
+                    out.write(f"coverage/{picture.name}", picture.read_bytes())
         out.write(MANIFEST, orjson.dumps(manifest.as_dict(), option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS))
         out.end()
     except OSError as error:
