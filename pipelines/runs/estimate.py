@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import orjson
-
 from rich import box
 from rich.console import Console
 from rich.table import Table
