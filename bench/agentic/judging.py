@@ -2,8 +2,8 @@
 
     python -m bench.agentic.judging [--show]
 
-Two halves: `dev`, on which the checks were developed, and `test`, which was written before and not tuned on. No model is
-asked; a criterion that only the judge can decide counts as met.
+On `dev` the checks were developed; `seen` was held out for a first run and then looked at; `test` was never tuned on. No
+model is asked; a criterion that only the judge can decide counts as met.
 """
 
 from __future__ import annotations
@@ -23,23 +23,25 @@ from judges.rubric.check import check_rubric
 from judges.rubric.feasible import feasible
 from judges.rubric.judged import by_code
 
-HALVES = ("dev", "test")
+PARTS = ("dev", "seen", "test")
 CAUGHT, REFUSED = 0.95, 0.02
 """At least this share of the faults caught, at most this share of the honest trajectories refused."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the table; exit code 1 when a goal is missed on the held-out half."""
+    """Print the table; exit code 1 when a goal is missed on `test`."""
     parser = argparse.ArgumentParser(prog="python -m bench.agentic.judging", description=__doc__.splitlines()[0])
-    parser.add_argument("--show", action="store_true", help="list what was missed and what was refused, on dev only")
+    parser.add_argument(
+        "--show", action="store_true", help="list what was missed and what was refused, but those of `test`"
+    )
     options = parser.parse_args(argv)
     console = Console()
-    counts = {half: measure(load(half), half, console if options.show and half == "dev" else None) for half in HALVES}
+    counts = {part: measure(load(part), part, console if options.show and part != "test" else None) for part in PARTS}
     console.print(_table(counts))
     return 0 if _good(counts["test"]) else 1
 
 
-def measure(cases: Iterable[Case], half: str, show: Console | None = None) -> Counter[tuple[str, str, bool]]:
+def measure(cases: Iterable[Case], part: str, show: Console | None = None) -> Counter[tuple[str, str, bool]]:
     """How many trajectories of each method code refused: (`honest` or `fault`, method, refused) -> number.
 
     Raises:
@@ -51,7 +53,7 @@ def measure(cases: Iterable[Case], half: str, show: Console | None = None) -> Co
         _sound(case)
         for steps in case.honest:
             honest = [Planted("written by hand", "", play(case, steps)), *variants(case, steps)]
-            for kind, planted in [*(("honest", p) for p in honest), *(("fault", p) for p in faults(case, steps, half))]:
+            for kind, planted in [*(("honest", p) for p in honest), *(("fault", p) for p in faults(case, steps, part))]:
                 refusal = refused(case, planted)
                 counts[kind, planted.method, bool(refusal)] += 1
                 if show and bool(refusal) == (kind == "honest"):
@@ -87,15 +89,15 @@ def refused(case: Case, planted: Planted) -> str:
 
 
 def _table(counts: dict[str, Counter[tuple[str, str, bool]]]) -> Table:
-    table = Table("", "method", *(f"{half}: refused" for half in HALVES), title="Refused by code alone")
+    table = Table("", "method", *(f"{part}: refused" for part in PARTS), title="Refused by code alone")
     for kind in ("honest", "fault"):
-        methods = dict.fromkeys(m for half in HALVES for k, m, _ in counts[half] if k == kind)
+        methods = dict.fromkeys(m for part in PARTS for k, m, _ in counts[part] if k == kind)
         for method in methods:
-            table.add_row(kind, method, *(_share(_sum(counts[half], kind, method)) for half in HALVES))
+            table.add_row(kind, method, *(_share(_sum(counts[part], kind, method)) for part in PARTS))
         total = "all" if kind == "honest" else "all that code can decide"
-        table.add_row(kind, total, *(_share(_total(counts[half], kind)) for half in HALVES), style="bold")
+        table.add_row(kind, total, *(_share(_total(counts[part], kind)) for part in PARTS), style="bold")
         table.add_section()
-    table.add_row("", "ms in all", *(str(counts[half]["seconds", "", False]) for half in HALVES))
+    table.add_row("", "ms in all", *(str(counts[part]["seconds", "", False]) for part in PARTS))
     return table
 
 

@@ -52,9 +52,9 @@ class Case:
     solution: tuple[str, ...] = field(default=())
 
 
-def load(half: str) -> list[Case]:
-    """The cases of `dev` or `test`."""
-    text = resources.files("bench.agentic").joinpath(f"data/judging_{half}.yaml").read_text(encoding="utf-8")
+def load(part: str) -> list[Case]:
+    """The cases of `dev`, `seen` or `test`."""
+    text = resources.files("bench.agentic").joinpath(f"data/judging_{part}.yaml").read_text(encoding="utf-8")
     return [_case(_plain(entry)) for entry in yaml.safe_load(text)]
 
 
