@@ -32,14 +32,19 @@ from tools_repo.levels import LevelWeights
 from tools_repo.task_checks import TaskCheck
 from tools_repo.task_forms import Draft, draft_of, task_schema
 from tools_repo.world.asking import REPAIR, CheckFailed, ask_checked
-from tools_repo.world.design import declared
-from tools_repo.world_text import world_shown
+from tools_repo.world.checks import Checks
+from tools_repo.world.entities import EntityModel
+from tools_repo.world_text import tools_shown, world_shown
 
 TASK, LEVEL_FOLDER = "agentic/task", "agentic/levels"
 PROMPTS = (TASK, *prompts.names(LEVEL_FOLDER), REPAIR)
 """Every prompt that writing a task may use."""
 FOCUS = 4
 """Tools, at most, that a task is asked to be built around."""
+
+
+class AgentUnusable(RowError):
+    """No task can be written for an agent: its tools or its world are broken."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,8 @@ class WriteTasks:
             raise ValueError(f"the threshold is in (0, 1], not {self.threshold}")
 
     async def __call__(self, agent: Agent, ask: Ask) -> Several:
+        """Raises: AgentUnusable, llm.errors.RunStopped."""
+        self._usable(agent)
         outcomes: list[Accepted | Rejected | FailedRow] = []
         siblings: list[Draft] = []
         for number in range(self.tasks):
@@ -82,6 +89,18 @@ class WriteTasks:
             outcomes.append(outcome)
             siblings.append(draft)
         return Several(outcomes)
+
+    @staticmethod
+    def _usable(agent: Agent) -> None:
+        """Raises: AgentUnusable, before anything is paid for it."""
+        try:
+            model = EntityModel.parse(agent.entities)
+            Checks(agent.tools, model)
+            faults = model.check(orjson.loads(agent.state))
+        except ValueError as error:
+            raise AgentUnusable(str(error)) from None
+        if faults:
+            raise AgentUnusable(f"its state does not meet its entity model: {faults[0]}")
 
     async def _write(
         self, agent: Agent, number: int, siblings: Sequence[Draft], ask: Ask
@@ -140,7 +159,7 @@ class WriteTasks:
         titles = "\n".join(f"- {draft.title}: {draft.goal[:200]}" for draft in siblings) or "-"
         return prompts.load(TASK).render(
             agent=fence(agent.system, "agent"),
-            tools=fence(declared(agent.tools), "tools"),
+            tools=fence(tools_shown(agent.tools), "tools"),
             world=fence(world_shown(orjson.loads(agent.entities), orjson.loads(agent.state)), "records"),
             level=level.text,
             focus=fence(", ".join(focus), "focus"),

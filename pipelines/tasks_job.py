@@ -19,8 +19,7 @@ from pipelines.runs.job import Job, Plan
 from schemas.agentic import LEVELS, Agent, AgentTask, RefusedTask
 from schemas.documents import FailedRow
 from tools_repo.levels import LevelWeights
-from tools_repo.world.design import declared
-from tools_repo.world_text import ROOM, world_shown
+from tools_repo.world_text import tools_shown, world_shown
 
 EMBEDDED_TOKENS = 1_200
 """The embedded model goes on for ever where it loses the thread: its answers are cut after so many tokens."""
@@ -123,8 +122,8 @@ TASK_TOKENS = 1_600
 def estimate(step: WriteTasks, agent: Agent) -> tuple[dict[str, Plan], dict[str, Plan]]:
     """Calls and tokens of one agent's tasks, when nothing is refused and when each uses all its tries."""
     fixed = sum(count_tokens(text) for _, text in prompts.load(TASK).parts) + 500
-    world = count_tokens(world_shown(orjson.loads(agent.entities), orjson.loads(agent.state), ROOM))
-    one = Plan(1, fixed + world + count_tokens(agent.system) + count_tokens(declared(agent.tools)), TASK_TOKENS)
+    world = count_tokens(world_shown(orjson.loads(agent.entities), orjson.loads(agent.state)))
+    one = Plan(1, fixed + world + count_tokens(agent.system) + count_tokens(tools_shown(agent.tools)), TASK_TOKENS)
     all_ = one.scaled(step.tasks)
     again = Plan(all_.calls, all_.prompt + all_.completion, all_.completion)
     return {"writer": all_}, {"writer": all_ + again.scaled(step.tries - 1)}

@@ -19,7 +19,6 @@ from jsonschema.validators import validator_for
 
 from judges.rubric.check import check_rubric
 from judges.rubric.decide import decide
-from judges.rubric.evidence import writes
 from judges.rubric.feasible import enact, feasible
 from judges.rubric.told import tells
 from judges.words import words
@@ -159,7 +158,7 @@ class TaskCheck:
             if patch and failed:
                 yield Fault("invalid_solution", f"{here}: a call whose result is an error changes nothing")
                 return
-            if patch and not writes(spec.name, spec):
+            if patch and _reads_only(spec):
                 yield Fault("invalid_solution", f"{here}: this tool only reads, so it changes nothing")
                 return
             if not failed and (fault := _result_fault(call, spec)):
@@ -209,7 +208,7 @@ class TaskCheck:
                 yield Fault("wrong_level", "no argument holds the value of a fact that is not volunteered")
         if level == DECLINE:
             tools = {tool.name: tool for tool in self.agent.tools}
-            if any(orjson.loads(call.patch) or writes(call.tool, tools[call.tool]) for call in draft.solution):
+            if any(orjson.loads(call.patch) or tools[call.tool].semantics.writes for call in draft.solution):
                 yield Fault("wrong_level", 'in a task to be declined "solution" only reads')
             if all(_failed(call) for call in draft.violation):
                 yield Fault("wrong_level", 'a call of "violation" succeeds: it is what must not be done')
@@ -278,6 +277,13 @@ def _made(calls: Sequence[ReferenceCall]) -> list[tuple[str, str]]:
     return [
         (call.tool, orjson.dumps(orjson.loads(call.arguments), option=orjson.OPT_SORT_KEYS).decode()) for call in calls
     ]
+
+
+def _reads_only(spec: ToolSpec) -> bool:
+    """Whether a tool says of itself that it changes nothing; one that says nothing may."""
+    hints = orjson.loads(spec.annotations or "{}")
+    semantics = spec.semantics
+    return not semantics.writes and (hints.get("readOnlyHint") is True or bool(semantics.reads))
 
 
 def _failed(call: ReferenceCall) -> bool:

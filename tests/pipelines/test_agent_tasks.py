@@ -10,7 +10,7 @@ import beam_runner
 from judges.rubric.decide import decide
 from judges.rubric.feasible import enact
 from llm.errors import BudgetSpent, CallRefused
-from pipelines.agent_tasks import WriteTasks
+from pipelines.agent_tasks import AgentUnusable, WriteTasks
 from pipelines.transforms.records import RecordParser
 from pipelines.transforms.rollout import Accepted, Rejected
 from pipelines.transforms.sinks import write_parquet
@@ -19,7 +19,7 @@ from schemas.agentic import DECLINE, LEVELS, ONE_CALL, Agent, AgentTask, Refused
 from schemas.columns import to_table
 from schemas.documents import FailedRow
 from tests.fake_ask import FakeAsk
-from tests.servers.agency import Agency
+from tests.servers.agency import Agency, parcel_tools
 from tests.servers.scripted import ScriptedServer
 from tests.tools_repo.agentic_rows import parcel_agent
 from tools_repo.levels import LevelWeights
@@ -116,6 +116,31 @@ def test_a_task_that_cannot_be_read_or_asked_for_fails_alone():
     assert failed.error == "CallRefused" and "too long" in failed.message
 
 
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"entities": "{}"},
+        {"entities": "no"},
+        {"state": '{"Van": {}}'},
+        {"state": "no"},
+        {"tools": [*parcel_tools()] * 2},
+    ],
+)
+def test_an_agent_of_which_no_task_can_be_made_fails_before_anything_is_paid(broken):
+    ask = FakeAsk(Agency().text)
+    with pytest.raises(AgentUnusable):
+        asyncio.run(WriteTasks("m")(parcel_agent(**broken), ask))
+    assert not ask.asked
+
+
+def test_a_writer_is_told_what_tools_return_and_change():
+    _, ask = write(tasks=1)
+    shown = ask.asked[0]["messages"][1]["content"]
+    assert (
+        "reroute_parcel: reads Parcel; changes Parcel" in shown and "list_depots: reads Depot; changes nothing" in shown
+    )
+
+
 def test_a_run_that_is_stopped_is_not_a_failed_task():
     def stop(body):
         raise BudgetSpent("the budget is spent")
@@ -189,6 +214,24 @@ def test_tasks_are_written_and_read_back_and_everything_adds_up(tasks, tmp_path,
     assert (counts["read"], counts["tasks"], counts["extra"]) == (2, 2, 10)
     assert counts["accepted"] == len(kept) and counts["rejected"] == len(refused) and counts["failed"] == 0
     assert all(row.agent.tools == parcel_agent().tools for row in kept)
+
+
+BUDGET = 19_500
+"""Enough for the longest answer that the next call may give, and little more."""
+
+
+def test_a_run_whose_budget_is_spent_goes_on_from_its_answers(tasks, tmp_path):
+    out = tmp_path / "out"
+    with ScriptedServer(Agency().answer) as server:
+        argv = ("--output", out, "--tasks-per-agent", 4, "--llm", server.spec)
+        code, _, stderr = tasks(*argv, "--max-tokens", BUDGET, "--max-concurrency", 1)
+        assert code == 3 and "stopped" in stderr and not (out / "manifest.json").exists()
+        spent = server.log.requests
+        assert 0 < spent < 8
+        assert tasks(*argv)[0] == 0 and server.log.requests > spent
+        assert set(server.log.bodies.values()) == {1}
+    made = len(rows(out, "data", AgentTask)) + len(rows(out, "rejected", RefusedTask))
+    assert made == 8
 
 
 def test_an_estimate_and_a_preview_write_nothing(tasks, tmp_path):

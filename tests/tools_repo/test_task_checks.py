@@ -1,12 +1,14 @@
 """Tasks that cannot be set are found by code, each for its reason; good ones of every level pass."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 import prompts
 from llm.structured import _validator
 from schemas.agentic import DECLINE, DEPENDENT_CALLS, LEVELS, MISSING_INFORMATION, ONE_CALL, RECOVERY, SEVERAL_CALLS
+from schemas.tools import Semantics
 from tests.servers.agency import _call, _get, _must_call, _must_tell, _return, _task
 from tests.tools_repo.agentic_rows import parcel_agent
 from tools_repo.levels import LevelWeights, carries
@@ -76,14 +78,20 @@ def test_a_solution_that_cannot_run_is_refused(call):
 
 def test_a_result_that_breaks_the_output_schema_is_refused():
     tools = [
-        type(tool)(**{**vars(tool), "output_schema": '{"type":"object","required":["weight_kg"]}'})
-        if tool.name == "get_parcel"
-        else tool
+        replace(tool, output_schema='{"type":"object","required":["weight_kg"]}') if tool.name == "get_parcel" else tool
         for tool in parcel_agent().tools
     ]
     assert reasons(ONE_CALL, parcel_agent(tools=tools)) == set()
     short = [_call("get_parcel", {"parcel_id": "P-101"}, {"status": "in_transit"})]
     assert reasons(ONE_CALL, parcel_agent(tools=tools), solution=short) == {"invalid_solution"}
+
+
+def test_a_tool_that_does_not_say_what_it_does_may_change_things():
+    tools = [replace(tool, semantics=Semantics(), annotations="{}") for tool in parcel_agent().tools]
+    change = [_call("get_parcel", {"parcel_id": "P-101"}, {}, ("replace", "/Parcel/P-101/status", "returned"))]
+    told = {"rubric": [_must_call("look", "get_parcel", parcel_id="P-101")]}
+    assert reasons(ONE_CALL, parcel_agent(tools=tools), solution=change, **told) == set()
+    assert reasons(ONE_CALL, solution=change, **told) == {"invalid_solution"}
 
 
 def test_a_rubric_that_the_solution_does_not_meet_is_unsolvable():
