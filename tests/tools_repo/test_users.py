@@ -6,12 +6,15 @@ import re
 from collections import Counter
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import prompts
 from llm.call import Usage
 from schemas.agentic import ChatMessage, ToolCall, ToolCallFunction
 from tests.fake_ask import FakeAsk
 from tests.tools_repo.agentic_rows import parcel_task
+from tools_repo.user_checks import Knowledge, UserCheck
 from tools_repo.users import PROMPTS, SimulatedUser, draw_persona
 
 PERSONA = draw_persona(0, "agent/0", 0)
@@ -204,3 +207,28 @@ def test_personas_are_many_distinct_and_drawn_evenly():
     assert len({p.patience for p in drawn if p.name == drawn[0].name}) == 3
     assert draw_persona(3, "task/1", 2) == draw_persona(3, "task/1", 2)
     assert any(draw_persona(0, "task/1", s) != drawn[1] for s in range(1, 5))
+
+
+_WRITTEN = {
+    "money": lambda n: (f"${n / 100:,.2f}", f"{n / 100:.2f} dollars"),
+    "number": lambda n: (f"RMA-{n}", f"rma {n}"),
+    "code": lambda n: (f"INV/{n}-B", f"inv{n}b"),
+    "plain": lambda n: (str(n), f"{n:,}"),
+}
+
+
+@settings(max_examples=60, deadline=None)
+@given(n=st.integers(1_000, 9_999_999), kind=st.sampled_from(sorted(_WRITTEN)), other=st.integers(100, 99_999))
+def test_a_fact_is_never_made_up_however_it_is_written_and_another_value_always(n, kind, other):
+    known, written = _WRITTEN[kind](n)
+    check = UserCheck(
+        Knowledge(told=("Something was bought.",), hidden=(("value", known),)),
+        visible=(("user", "I bought something."), ("assistant", "Which one was it?")),
+    )
+    check(f"It is {known}.")
+    check(f"it's {written}, I think")
+    if str(other) not in "".join(c for c in known if c.isdigit()):
+        with pytest.raises(ValueError, match="made up"):
+            check(f"It is Z-{other}.")
+    with pytest.raises(ValueError, match="before the assistant has asked"):
+        UserCheck(check.knowledge)(f"Hello, it is {known}.")
