@@ -24,7 +24,7 @@ from schemas.tools import ToolSpec
 from schemas.typescript import resolve
 from tools_repo.validate import validate
 from tools_repo.world import ToolResult
-from tools_repo.world.entities import EntityModel, State
+from tools_repo.world.entities import FORMATS, EntityModel, State
 from tools_repo.world.outcomes import error
 
 UNKNOWN_TOOL, INVALID_ARGUMENTS, NOT_FOUND = "unknown_tool", "invalid_arguments", "not_found"
@@ -154,7 +154,7 @@ class Checks:
 def _compiled(schema: str) -> tuple[dict[str, Any], Validator]:
     parsed = orjson.loads(schema)
     kind = validator_for(parsed, default=Draft202012Validator)
-    return parsed, kind(parsed, format_checker=kind.FORMAT_CHECKER)
+    return parsed, kind(parsed, format_checker=FORMATS)
 
 
 @lru_cache(maxsize=4096)

@@ -19,11 +19,11 @@ import orjson
 from schemas.tools import ToolSpec, dump
 from tools_repo.world import examples
 from tools_repo.world.checks import Checks
-from tools_repo.world.engine_text import EngineText, function_name
+from tools_repo.world.engine_text import EngineText, called, function_name
 from tools_repo.world.engine_text import read as read_text
 from tools_repo.world.entities import EntityModel, State
 from tools_repo.world.executable import EngineFailed, read
-from tools_repo.world.pool import DONE, Done, Job, Pool
+from tools_repo.world.pool import DONE, TIME, Done, Job, Pool
 from tools_repo.world.stateful import Ran, clock, reads_only
 
 _CALLS_PER_TOOL = 10
@@ -97,6 +97,8 @@ class Examination:
         self.names = {spec.name: function_name(spec) for spec in tools}
         self.by_function = {function: name for name, function in self.names.items()}
         self.checks = Checks(tools, entities)
+        self._hung: set[str] = set()
+        """Tools that ran out of time: every further call of them would cost as much."""
 
     async def run(self) -> Report:
         """All checks.
@@ -126,7 +128,7 @@ class Examination:
             fault = done.detail or done.how if done.how != DONE else str(done.answer.get("fault", "no answer"))
             calls = _recorded(done)
             if fault:
-                self._blame(name, fault, calls)
+                self._blame(name, fault, calls, hung=done.how == TIME)
                 continue
             self.report.tests_passed += 1
             recorded += [call for call in calls if call.tool in self.names]
@@ -147,8 +149,12 @@ class Examination:
             without=without,
         )
 
-    def _blame(self, test: str, fault: str, calls: Sequence[_Call]) -> None:
+    def _blame(self, test: str, fault: str, calls: Sequence[_Call], *, hung: bool) -> None:
         tools = [tool for tool in dict.fromkeys(call.tool for call in calls) if tool in self.names]
+        if not tools:  # it ended without a word: what its text calls
+            tools = called(self.text.tests, test, tuple(self.names))
+        if hung:
+            self._hung |= {*tools}
         for tool in tools:
             self.report.add(tool, f"test {test} fails: {fault}")
         if not tools:
@@ -184,11 +190,13 @@ class Examination:
         """Run a call twice and hold it against the specification."""
         spec = self.checks.tools[call.tool].spec
         about = f"called with {dump(call.arguments)[:200]}"
-        if self.entities.check(call.state):
-            # The test itself made the state so; the call that led there is found wrong by itself.
+        if call.tool in self._hung or self.entities.check(call.state):
+            # An invalid state was made by the test itself; a call that led to one is found wrong by itself.
             return None
         job = Job("call", self.text.code, call.state, self.now, self.names[call.tool], call.arguments)
         once, again = await asyncio.gather(self.pool.run(job), self.other.run(job))
+        if once.how == TIME:
+            self._hung.add(call.tool)
         try:
             ran = read(spec, self.entities, call.state, once)
         except EngineFailed as failed:

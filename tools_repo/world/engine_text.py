@@ -111,6 +111,15 @@ def read(text: EngineText, functions: Sequence[str]) -> Read:
     return Read(tuple(faults), missing, tuple(names[:MAX_TESTS]))
 
 
+def called(tests: str, test: str, tools: Sequence[str]) -> list[str]:
+    """The tools that stand by name in the text of a test."""
+    for node in ast.parse(tests).body:
+        if isinstance(node, ast.FunctionDef) and node.name == test:
+            said = {part.value for part in ast.walk(node) if isinstance(part, ast.Constant)}
+            return [tool for tool in tools if tool in said]
+    return []
+
+
 def _parsed(text: str, which: str, faults: list[str]) -> ast.Module | None:
     try:
         return ast.parse(text)

@@ -14,11 +14,12 @@ import re
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Any
 
 import orjson
-from jsonschema import Draft202012Validator, ValidationError, validators
+from jsonschema import Draft202012Validator, FormatChecker, ValidationError, validators
 from jsonschema.exceptions import best_match
 from jsonschema.protocols import Validator
 
@@ -36,7 +37,17 @@ MAX_FAULTS = 20
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _SCHEMA_LIMITS = Limits(schema_bytes=20_000, depth=16, enum_values=200)
 _KEYS = {"description", "schema", "identifier"}
+FORMATS = FormatChecker()
+"""Formats that values are held to: those that `jsonschema` knows by itself, and `date-time`."""
 _current: ContextVar[Mapping[str, Any]] = ContextVar("state")
+
+
+@FORMATS.checks("date-time", raises=ValueError)
+def _is_datetime(value: object) -> bool:
+    if isinstance(value, str):
+        datetime.fromisoformat(value)
+        return len(value) > len("2025-03-01T")
+    return True
 
 
 @dataclass(frozen=True)
@@ -56,7 +67,7 @@ class Kind:
 
     @cached_property
     def validator(self) -> Validator:
-        return _Validator(self.schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
+        return _Validator(self.schema, format_checker=FORMATS)
 
 
 class EntityModel:

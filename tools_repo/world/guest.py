@@ -220,7 +220,7 @@ def main():
                 os.close(jobs.fileno())
                 child(theirs, codes, job)
             os.close(theirs)
-            answer, how = collect(pid, ours, job["seconds"])
+            answer, how = collect(pid, ours, job["wall_seconds"])
             os.close(ours)
             if traces():
                 return

@@ -37,6 +37,7 @@ _GRACE = 10.0
 _START = 60.0
 _DEATHS = 2
 """Processes that may die under a job; after that it is the job's fault."""
+_PATIENCE = 5
 _DAY = 86_400
 
 
@@ -66,7 +67,8 @@ class Interpreter:
     mounts: tuple[Mount, ...] = ()
     processes: int = 2
     seconds: float = 2.0
-    """For one call, and for one test."""
+    """CPU time of one call, and of one test; several times as much may pass on a clock, so that a busy machine does not
+    change what comes of a call."""
     memory: int = 128 * MIB
     """Bytes that one call may hold."""
     hash_seed: int = 0
@@ -152,11 +154,12 @@ class _Process:
             "test": job.test,
             "without": job.without,
             "seconds": setting.seconds,
+            "wall_seconds": setting.seconds * _PATIENCE,
             "memory": setting.memory,
         }
         try:
             await self.running.write(orjson.dumps(sent) + b"\n")
-            line = await asyncio.wait_for(self.running.readline(), setting.seconds + _GRACE)
+            line = await asyncio.wait_for(self.running.readline(), setting.seconds * _PATIENCE + _GRACE)
             told = orjson.loads(line)
             how, answer = told["how"], told["answer"]
         except (ConnectionError, TimeoutError, ValueError, KeyError, TypeError):
