@@ -10,6 +10,7 @@ import asyncio
 import atexit
 import hashlib
 import shutil
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -47,6 +48,8 @@ FOLDER = "tool_sets"
 """Folder within the output in which the tool-sets are kept."""
 
 
+MANY = 2_000
+"""Tools whose embedding takes long enough to say so."""
 EMBEDDED_TOKENS = 1_200
 """The embedded model goes on for ever where it loses the thread: its answers are cut after so many tokens."""
 
@@ -260,7 +263,12 @@ def _tools(found: inputs.Inputs) -> tuple[list[ToolSpec], int]:
 def _vectors(tools: Sequence[ToolSpec], model: str) -> Any:
     if model == "none":
         return None
+    if len(tools) > MANY:
+        print(f"tokenmill: reading {len(tools):,} tools to find neighbours", file=sys.stderr, flush=True)
     try:
+        from transformers.utils import logging
+
+        logging.disable_progress_bar()
         return asyncio.run(Embedder(model).embed([describe(tool) for tool in tools]))
     except (OSError, ValueError) as error:
         line = " ".join(str(error).split())[:200]
