@@ -115,8 +115,7 @@ def _chain(plan: Settings, args: argparse.Namespace, beam_args: Sequence[str], l
     if finished is None:
         return code
     if not finished["counts"]["accepted"]:
-        _say(f"no domain was kept, so that there is nothing to write tools for; see {stage}/report.html", code)
-        return code
+        return _say(f"no domain was kept, so that there is nothing to write tools for; see {stage}/report.html", FAILED)
     return launch(plan.tools(), _stage(args, [f"{stage}/data/*.parquet"], out, args.limit), beam_args)
 
 

@@ -64,7 +64,7 @@ OTHERWISE = {
     "delete": ("remove", "Cancels a {q} {k} for good, with the {a} given as the reason. It cannot be undone."),
 }  # fmt: skip
 ASPECTS = _words(
-    "cost location deadline owner priority weight colour humidity grade capacity rating route dosage tariff"
+    "cost location deadline owner lifespan weight colour humidity grade capacity rating route dosage tariff"
 )
 SHARED = {
     "search": ("find_contact_by_phone", "Find the contact person to whom a telephone number belongs, whatever its spelling."),
@@ -76,6 +76,7 @@ SHARED = {
 }  # fmt: skip
 """Tools that come up again in one domain after another, over the kind `Contact` that every domain has."""
 
+_SHARED = {name for name, _ in SHARED.values()}
 _DOMAINS = re.compile(r"<domains-\w+>\n(.*?)\n</domains-", re.DOTALL)
 _TOOLS = re.compile(r"<tools-\w+>\n(.*?)\n</tools-", re.DOTALL)
 _ENTITIES = re.compile(r"^(\w+) \(identifier", re.MULTILINE)
@@ -170,38 +171,56 @@ class Evolver:
         verb, saying = SAYINGS[action]
         while True:
             kind, q = pick(kinds, at, "kind"), pick(QUALIFIERS, at, "q")
-            aspect = pick(ASPECTS, kind.lower(), q)  # follows from the name, so that a repetition can be made of it
-            name = f"{verb}_{q}_{kind.lower()}"
+            aspect = pick(ASPECTS, snake(kind), q)  # follows from the name, so that a repetition can be made of it
+            name = f"{verb}_{q}_{snake(kind)}"
             if name not in taken:
-                return _tool(action, name, saying.format(q=q, k=kind.lower(), a=aspect), kind, aspect)
+                return _tool(action, name, saying.format(q=q, k=spaced(kind), a=aspect), kind, aspect)
             at = digest(at)
 
     def _reworded(self, action: str, kinds: list[str], taken: set[str], at: int) -> dict[str, Any] | None:
         verb, _ = SAYINGS[action]
-        old = sorted(name for name in taken if name.startswith(f"{verb}_") and name.count("_") == 2)
+        old = sorted(name for name in taken if name.startswith(f"{verb}_") and name not in _SHARED)
         if not old:
             return None
         self.planted["reworded"] += 1
-        _, q, kind = pick(old, at, "old").split("_")
+        _, q, kind = pick(old, at, "old").split("_", 2)
         other, saying = OTHERWISE[action]
-        named = next(k for k in kinds if k.lower() == kind)
+        named = next(k for k in kinds if snake(k) == kind)
         aspect = pick(ASPECTS, kind, q)
-        return _tool(action, f"{other}_{q}_{kind}", saying.format(q=q, k=kind, a=aspect), named, aspect)
+        return _tool(action, f"{other}_{q}_{kind}", saying.format(q=q, k=spaced(named), a=aspect), named, aspect)
+
+
+def snake(kind: str) -> str:
+    """`TurbinePermit` as `turbine_permit`."""
+    return re.sub(r"(?<=.)([A-Z])", r"_\1", kind).lower()
+
+
+def spaced(kind: str) -> str:
+    return snake(kind).replace("_", " ")
+
+
+def meaning(name: str) -> str:
+    """What a tool of this scripted model does, by its name: equal for two that are one, however they are called."""
+    verb, _, rest = name.partition("_")
+    actions = {said[0]: action for table in (SAYINGS, OTHERWISE) for action, said in table.items()}
+    return name if name in _SHARED else f"{actions.get(verb, verb)} {rest}"
 
 
 def _kinds(body: dict[str, Any]) -> list[dict[str, Any]]:
-    names = [*shuffled(KINDS, digest(body["messages"][1]["content"]), first=4), "Contact"]
-    kinds = []
+    at = digest(body["messages"][1]["content"])
+    subjects, kinds = shuffled(SUBJECTS, at, "subjects", first=4), shuffled(KINDS, at, first=4)
+    names = [*(subject.title() + kind for subject, kind in zip(subjects, kinds, strict=True)), "Contact"]
+    described = []
     for name, other in zip(names, [*names[1:], names[0]], strict=True):
-        own = f"{name.lower()}_id"
+        own = f"{snake(name)}_id"
         fields = [
             _entity_field(own, "text", "Its number."),
             _entity_field("status", "text", "Where it stands.", values=["open", "done", "held"]),
             _entity_field("priority", "integer", "From 1 to 5."),
-            _entity_field(f"{other.lower()}_ref", "text", "What it belongs to.", refers_to=other),
+            _entity_field(f"{snake(other)}_ref", "text", "What it belongs to.", refers_to=other),
         ]
-        kinds.append({"name": name, "description": f"One {name.lower()}.", "identifier": own, "fields": fields})
-    return kinds
+        described.append({"name": name, "description": f"One {spaced(name)}.", "identifier": own, "fields": fields})
+    return described
 
 
 def _entity_field(name: str, type: str, description: str, **more: Any) -> dict[str, Any]:
@@ -213,7 +232,7 @@ def _records(kind: str, schema: dict[str, Any]) -> list[dict[str, Any]]:
     other = next(name for name in schema["items"]["properties"] if name.endswith("_ref")).removesuffix("_ref")
     return [
         {
-            f"{kind.lower()}_id": f"{kind.upper()}-{i}",
+            f"{snake(kind)}_id": f"{snake(kind).upper()}-{i}",
             "status": "open",
             "priority": i,
             f"{other}_ref": f"{other.upper()}-{i}",
@@ -223,7 +242,7 @@ def _records(kind: str, schema: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _tool(action: str, name: str, description: str, kind: str, aspect: str) -> dict[str, Any]:
-    own = f"{kind.lower()}_id"
+    own = f"{snake(kind)}_id"
     writing = action in ("create", "update", "delete")
     parameters = {
         "search": [
