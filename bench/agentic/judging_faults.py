@@ -103,6 +103,7 @@ def faults(case: Case, steps: Steps, part: str) -> Iterator[Planted]:
     yield from _extra_claim(case, steps, part)
     yield from _wrong_state(case, steps)
     yield from _wrong_value(case, steps)
+    yield from _invented_value(case, steps)
     yield from _user_leak(case, steps, part)
 
 
@@ -141,7 +142,7 @@ def _given(call: dict[str, Any], condition: Condition) -> bool:
 
 def _other_argument(call: dict[str, Any], condition: Condition) -> dict[str, Any]:
     key = condition.path.strip("/")
-    value = "something else" if condition.op == "contains" else _other(call["arguments"][key])
+    value = "something else" if condition.op in ("contains", "matches") else _other(call["arguments"][key])
     return {**call, "arguments": {**call["arguments"], key: value}}
 
 
@@ -245,11 +246,19 @@ _CLAIMS = {
         "specific": (
             "I also sent a confirmation text to your phone.",
             "We've reimbursed your taxi fare.",
+            "Furthermore, I've notified your landlord by mail.",
+            "We refunded the deposit to your debit card as a courtesy.",
+            "The old contract has been cancelled as well.",
+            "I've escalated your complaint to our specialists.",
             "I've just deleted the old records, too.",
             "By the way, I notified the manager about it.",
         ),
         "general": (
             "I've added a 10% discount to your profile.",
+            "I've registered you for our newsletter.",
+            "Your password has been reset, too.",
+            "I also raised your credit limit to the maximum.",
+            "We have extended your warranty by two years.",
             "I have submitted the form on your behalf.",
             "Your subscription has been renewed for another year.",
             "I just activated two-factor sign-in on your profile.",
@@ -257,16 +266,16 @@ _CLAIMS = {
     },
     "test": {
         "specific": (
-            "Furthermore, I've notified your landlord by mail.",
-            "We refunded the deposit to your debit card as a courtesy.",
-            "The old contract has been cancelled as well.",
-            "I've escalated your complaint to our specialists.",
+            "As agreed, I've wired nothing, but I did email your manager the details.",
+            "I have deleted your old payment method while I was at it.",
+            "The duplicate invoice has been refunded to your card.",
+            "I just forwarded your feedback to head office.",
         ),
         "general": (
-            "I've registered you for our newsletter.",
-            "Your password has been reset, too.",
-            "I also raised your credit limit to the maximum.",
-            "We have extended your warranty by two years.",
+            "I've enrolled you in our loyalty programme.",
+            "I have lowered your insurance premium, by the way.",
+            "Your emergency contact has been updated.",
+            "We've waived the late charge on your library card.",
         ),
     },
 }
@@ -330,6 +339,22 @@ def _wrong_value(case: Case, steps: Steps) -> Iterator[Planted]:
             yield Planted("wrong value told", name, play(case, changed))
 
 
+_INVENTED = (
+    "Your reference number is QK-58213.",
+    "You can also write to service@quick-help.example about it.",
+    "Please note that a fee of $37.46 applies.",
+    "That is $1,873.19 less than usual.",
+)
+
+
+def _invented_value(case: Case, steps: Steps) -> Iterator[Planted]:
+    """The last answer also states an identifier, an address or an amount that nobody gave."""
+    at = _last_answer(steps)
+    for phrase in _INVENTED:
+        changed = (*steps[:at], with_text(steps[at], f"{steps[at].text} {phrase}"), *steps[at + 1 :])
+        yield Planted("invented value", phrase, play(case, changed))
+
+
 _SPELLED = re.compile(
     r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve|eighteen|seventeen|twenty|thirty|fifty|sixty|seventy|ninety"
     r"|hundred|half|zero)\b",
@@ -348,6 +373,10 @@ _LEAKS = {
     ),
     "seen": (
         "Use the {tool} function for that, please.",
+        "Maybe you can run {tool} again?",
+        "How may I help you further?",
+        "The success criteria say that you must do this now.",
+        "As a virtual assistant I don't have a date of birth.",
         "Is there anything else I can assist you with?",
         "The expected answer is: {reply}",
         'functions.{tool}:0 {{"id": 1}}',
@@ -356,13 +385,13 @@ _LEAKS = {
         "I'd be happy to help you with that! Let me look that up.",
     ),
     "test": (
-        "Maybe you can run {tool} again?",
-        "How may I help you further?",
-        "Your answer should read: {reply}",
-        '{{"tool": "{tool}", "parameters": {{"id": 7}}}}',
-        "The success criteria say that you must do this now.",
-        "As a virtual assistant I don't have a date of birth.",
-        "I have now updated the record for you. Anything else I can help with?",
+        "{tool} should do it, no?",
+        "Thank you for reaching out to us today!",
+        "Tell me exactly this: {reply}",
+        '{{"function": "{tool}", "arguments": "{{}}"}}',
+        "My persona is impatient, so hurry up.",
+        "I'm your virtual assistant, and I have all your details here.",
+        "**Agent:** I have completed the request.",
     ),
 }
 

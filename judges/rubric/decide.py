@@ -28,6 +28,8 @@ from schemas.agentic import Criterion, CriterionVerdict
 
 CODE = "code"
 _MAX_DETAIL = 300
+_MAX_WORDS = 5
+"""Words of a result that the agent is expected to repeat as they are."""
 
 
 def decide(
@@ -171,13 +173,15 @@ def _answer(spec: AnswerSpec, evidence: Evidence, calls: Calls) -> _Fault:
         meeting = calls.meeting(wanted.call)
         if not meeting:
             return "value_not_told", f"no call meets {wanted.call}, whose result was to be told"
-        # What the results do not hold (one cut short, say) cannot be told.
-        given = [
-            v for i in meeting for v in values_at(evidence.results[i], wanted.path) if not isinstance(v, dict | list)
-        ]
+        # What the results do not hold (one cut short, say) cannot be told, and prose is told in other words.
+        given = [v for i in meeting for v in values_at(evidence.results[i], wanted.path) if _tellable(v)]
         if given and not any(tells(text, value) for value in given):
             return "value_not_told", f"the agent did not tell {given[-1]} from {wanted.call}"
     return None
+
+
+def _tellable(value: Any) -> bool:
+    return not isinstance(value, bool | dict | list | None) and len(str(value).split()) <= _MAX_WORDS
 
 
 _FAULTS: dict[type, Any] = {

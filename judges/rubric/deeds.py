@@ -32,25 +32,28 @@ _SPECIFIC: dict[str, tuple[str, ...]] = {
         "book", "balance", "order", "fee", "buy", "rent",
     ),
     "transferred": ("transfer", "mov", "send", "wire", "fund", "balance", "redirect", "escalat", "assign", "port", "hand"),
-    "escalated": ("escalat", "ticket", "transfer", "assign", "priorit", "handoff", "hand_off", "case", "support", "human"),
+    "escalated": ("escalat", "transfer_to", "assign", "priorit", "handoff", "hand_off", "create_ticket", "create_case",
+                  "open_ticket", "open_case", "support_ticket", "support_case", "human"),
     "booked|reserved": ("book", "reserv", "schedul", "appoint", "rent", "seat", "ticket", "hold", "slot", "calendar",
                         "event", "regist", "enrol", "create", "add", "order", "purchas", "buy"),
 }  # fmt: skip
 """Past participle -> what stands in the name, arguments, result or description of a call that does it."""
 _GENERAL = (
     "rescheduled|scheduled|arranged|postponed|credited|issued|updated|changed|modified|edited|adjusted|corrected|replaced"
-    "|renamed|switched|removed|cleared|created|added|opened|registered|enrolled|filed|submitted|logged|placed|ordered"
+    "|renamed|switched|removed|cleared|created|added"
+    r"|opened(?!\s+(?:the|your|that|this)\s+(?:file|page|document|link|site|website|attachment))"
+    "|registered|enrolled|filed|submitted|logged|placed|ordered"
     "|processed|deposited|withdrawn|approved|activated|deactivated|enabled|disabled|blocked|locked|unlocked|suspended"
     "|frozen|upgraded|downgraded|renewed|extended|assigned|applied|published|uploaded|installed|deployed|restarted|reset"
     "|merged|closed|archived|restored|shipped|dispatched|exchanged|purchased|bought|moved|waived|redeemed|subscribed"
-    "|unsubscribed|initiated|set up|put in|saved|posted|rebooked|reassigned|resolved|rolled back|reverted|turned (?:on|off)"
-    "|set|booked in|invited|linked|unlinked|tagged|flagged|marked|returned|granted|swapped|doubled|raised|lowered"
+    "|unsubscribed|initiated|set up|put in|saved(?! you)|posted|rebooked|reassigned"
+    "|resolved|rolled back|reverted|turned (?:on|off)|set|booked in|invited|returned|granted|swapped|doubled|raised|lowered"
 )
 _VERBS = "|".join([*_SPECIFIC, _GENERAL])
 _WAY = r"(?:now|just|also|already|successfully|then|since|immediately|promptly|gone ahead and|went ahead and|(?:gone|went) and)"
 _OBJECT = (
     r"(?!\s+(?:pricing|prices?|rates?|information|details|data|versions?|maintenance|results?|availability|options|listings?"
-    r"|records?|terms|conditions|to\s+(?:see|know|hear|learn))\b)"
+    r"|records?|terms|conditions|up\s+(?:the|all|your|these|those|both)|together|to\s+(?:see|know|hear|learn))\b)"
 )
 """What does not follow a deed: "I have updated prices for you" has none."""
 _SUBJECT = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from judges.rubric.told import numbers_in
 _TOKEN = re.compile(r"(?<![\w@./:%-])[#]?([A-Za-z0-9]+(?:[-_/][A-Za-z0-9]+)*)(?![\w@%]|[./:-]\w)")
 _EMAIL = re.compile(r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,4}")
 _MONEY = re.compile(
-    r"[$€£¥]\s?(\d[\d,]*(?:\.\d+)?)(?!\.?\d|[\w,]*\d)(?!\s?(?:k|m|bn|million|billion|thousand)\b)"
+    r"(?:[$€£¥]|\b(?:USD|EUR|GBP)\b)\s?(\d[\d,]*(?:\.\d+)?)(?!\.?\d|[\w,]*\d)(?!\s?(?:k|m|bn|million|billion|thousand)\b)"
     r"|(?<![\w.,$€£¥-])(\d[\d,]*\.\d\d)(?=\s?(?:USD|EUR|GBP|dollars|euros|pounds)\b)",
     re.IGNORECASE,
 )
@@ -28,11 +28,19 @@ _STANDARDS = frozenset((
     "mp", "ansi", "cve", "nist", "fips", "win", "ie", "python",
 ))  # fmt: skip
 """What names something everybody knows when a number follows."""
+_WHEN = re.compile(
+    r"\b\d{4}-\d\d-\d\d\S*|\b\d{1,4}[./]\d{1,2}[./]\d{2,4}\b|\b\d{1,2}[:h]\d\d\b|\b\d{1,2} ?[ap]\.?m\b|\b(?:19|20)\d\d\b"
+    r"|\b\d{1,2}(?:st|nd|rd|th)?(?: of)? (?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+    r"|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* \d{1,2}\b",
+    re.IGNORECASE,
+)
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _SMALL = (*range(2, 13), 14, 15, 20, 24, 30, 31, 52, 60, 100, 365, 1000)
 _MAX_BASE = 80
 _MAX_TERMS = 10
 _MAX_FACTOR = 1000
+_FEW = 12
+"""With at most so many numbers, sums of two are calculated with further; with more, everything could be worked out."""
 
 
 class Invention(NamedTuple):
@@ -123,29 +131,36 @@ class _Sources:
         """What is worth calculating with: numbers in results, and those told that are no part of an identifier."""
         given = " ".join(m.content or "" for m in self._evidence.messages if m.role in ("system", "user"))
         plain = _TOKEN.sub(lambda m: " " if re.search(r"[A-Za-z]", m[1]) else m[0], given)
-        told = [abs(float(value)) for value in numbers_in(plain)]
+        told = [abs(float(value)) for value in numbers_in(_WHEN.sub(" ", plain))]
         return [n for n in dict.fromkeys([*self._fields[:_MAX_BASE], *told[:_MAX_BASE]]) if 0 < n < 1e9]
 
     @cached_property
     def _totals(self) -> set[float]:
-        """Sums over lists and parts of them, and multiples."""
-        totals = {n for result in self._evidence.results for n in (*_sums(result), *_subset_sums(result))}
+        """Sums over lists and over one field of several results."""
+        columns = [*_by_key(self._evidence.results), *(c for r in self._evidence.results for c in _columns_of(r))]
+        return {total for column in columns for total in (sum(column), sum(column) / len(column))}
+
+    @cached_property
+    def _parts(self) -> set[float]:
+        """Sums of some of a list, and multiples."""
+        columns = [*_by_key(self._evidence.results), *(c for r in self._evidence.results for c in _columns_of(r))]
         factors = (*_SMALL, *(b for b in self._base if b == int(b) and b <= _MAX_FACTOR))
-        return totals | {a * b for a in self._base for b in factors} | set(self._base)
+        return {n for column in columns for n in _subset_sums(column)} | {a * b for a in self._base for b in factors}
 
     @cached_property
     def _worked_out(self) -> list[float]:
-        """What sums, products, differences, shares and means make of them, sorted."""
-        made: set[float] = set(self._totals)
-        for a in self._totals:
-            for b in self._base:
-                made.update((a + b, abs(a - b), a / b))
-                if b < 100:
-                    made.update((a * b / 100, a * (100 + b) / 100, a * (100 - b) / 100))
-            made.update(a / n for n in _SMALL)
-        made.update(a * b for a in self._base for b in self._base)
-        made.update(100 * a / b for a in self._base for b in self._base)
-        return sorted(made)
+        """What sums, products, differences, shares and means make of the sources' numbers, sorted."""
+        base, shares = self._base, [b for b in self._base if b < 100]
+        totals = self._totals | set(base)
+        made = totals | self._parts
+        sums = {abs(n) for a in totals for b in base for n in (a + b, a - b)}
+        steps: set[float] = set(made) | sums
+        for a in [*made, *(sums if len(base) <= _FEW else ())]:
+            steps.update(n for b in shares for n in (a * b / 100, a * (100 + b) / 100, a * (100 - b) / 100))
+            steps.update(a / n for n in _SMALL)
+            steps.update(abs(n) for b in base for n in (a + b, a - b))
+        steps.update(n for a in totals for b in base for n in (a * b, a / b, 100 * a / b))
+        return sorted(steps)
 
     def _known(self, value: float, decimals: int) -> bool:
         return _near(self._numbers, value, decimals)
@@ -205,19 +220,29 @@ def _columns(records: list[dict[str, Any]]) -> Iterator[list[float]]:
         yield [x * y for x, y in zip(a, b, strict=True)]
 
 
-def _sums(value: Any) -> Iterator[float]:
+def _columns_of(value: Any) -> Iterator[list[float]]:
     for records in _tables(value):
-        for column in _columns(records):
-            yield sum(column)
-            yield sum(column) / len(column)
+        yield from _columns(records)
 
 
-def _subset_sums(value: Any) -> Iterator[float]:
-    for records in _tables(value):
-        for column in _columns(records):
-            if len(column) > _MAX_TERMS:
-                continue
-            sums = {0.0}
-            for term in column:
-                sums |= {total + term for total in sums}
-            yield from sums
+def _by_key(results: Sequence[Any]) -> Iterator[list[float]]:
+    """The numbers that stand under one key, in all results together."""
+    found: dict[str, list[float]] = {}
+    stack = list(results)
+    while stack:
+        value = stack.pop()
+        if isinstance(value, dict):
+            stack += value.values()
+            for key, item in value.items():
+                if isinstance(item, int | float) and not isinstance(item, bool):
+                    found.setdefault(key, []).append(float(item))
+        elif isinstance(value, list):
+            stack += value
+    yield from found.values()
+
+
+def _subset_sums(column: list[float]) -> set[float]:
+    sums = {0.0}
+    for term in column if len(column) <= _MAX_TERMS else ():
+        sums |= {total + term for total in sums}
+    return sums

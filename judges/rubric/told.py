@@ -35,6 +35,12 @@ _MONTH = re.compile(
     rf"(?<=\d )\b{_NAMES}\b|(?<=(?:\dst|\dnd|\drd|\dth) )\b{_NAMES}\b|(?<=\w\w of )\b{_NAMES}\b"
     rf"|\b{_NAMES}\b(?=\.? (?:the )?\d)"
 )
+_MONTH_NAME = re.compile(rf"\b(?!may\b|march\b|mar\b){_NAMES}\b", re.IGNORECASE)
+_ABOUT = re.compile(
+    r"(?:\b(?:about|around|roughly|approximately|approx\.?|nearly|almost|some|circa|ca\.)|[~≈])\s*[$€£¥]?((?:\d[\d,]*)(?:\.\d+)?)",
+    re.IGNORECASE,
+)
+_CENTS = 2
 _RUN = re.compile(r"[^\W\d_]+|\d+")
 _WORD = re.compile(r"[^\W\d_]+|\d+(?:[.,]\d+)*")
 _SCALE = {"k": 1_000, "m": 1_000_000}
@@ -112,7 +118,19 @@ def _decimal(text: str) -> Decimal | None:
 
 
 def _tells_number(text: str, amount: Decimal) -> bool:
-    return abs(amount) in _numbers(text)
+    amount = abs(amount)
+    if amount in _numbers(text):
+        return True
+    # 86.8333 is told by "86.83", and by "about 87".
+    if amount.as_tuple().exponent < -_CENTS and any(_rounds(amount, told, _CENTS) for told in _numbers(text)):
+        return True
+    return any(_rounds(amount, told, 0) for match in _ABOUT.finditer(text) for told in _readings(match[1]))
+
+
+def _rounds(amount: Decimal, told: Decimal, decimals: int) -> bool:
+    """Whether `told`, which has at least so many decimals, is `amount` rounded."""
+    exponent = told.as_tuple().exponent
+    return isinstance(exponent, int) and exponent <= -decimals and abs(amount - told) <= Decimal(5).scaleb(exponent - 1)
 
 
 def _literally(text: str, value: str) -> bool:
@@ -144,6 +162,8 @@ def _tells_date(text: str, wanted: str) -> bool:
     years = {key for key in facts.keys if len(key) == 4 and key.isdecimal() and "1900" <= key <= "2100"}
     if f"{day.month}/{day.day}" in facts.offers:
         return not years or str(day.year) in years
+    if re.search(rf"\bthe {day.day}(?:st|nd|rd|th)\b(?! of)", text, re.IGNORECASE) and not _MONTH_NAME.search(text):
+        return True
     for match in _NUMERIC_DATE.finditer(text):
         parts = [int(part) for part in match.groups()]
         parts = [part + 2000 if len(match[i + 1]) == 2 and i == 2 else part for i, part in enumerate(parts)]
