@@ -32,7 +32,8 @@ class Manifest:
     """`{"file": relative path, "bytes": n, "rows": n or None when not counted, "stamp": SHA-256 or size and time}`, ..."""
     counts: dict[str, int]
     """`read`, `unreadable` (read rows that ended in `failed/` before any work), `tasks`, `accepted`, `rejected`, `failed`
-    (all rows of `failed/`). Invariants: rows in = unreadable + processed; accepted + rejected + failed = tasks + unreadable."""
+    (all rows of `failed/`), and where tasks made several rows `extra`, those beyond one for each. Invariants: rows in =
+    unreadable + processed; accepted + rejected + failed = tasks + extra + unreadable."""
     reasons: dict[str, int]
     """Refused rows by reason."""
     errors: dict[str, int]
@@ -52,6 +53,12 @@ class Manifest:
     trajectories: dict[str, Any] | None = None
     """Pass rates by level, pass@k, pass^k, endings and cost per kept one, where the rows are trajectories; None for others."""
     version: int = 1
+
+    @property
+    def attempted(self) -> int | None:
+        """Rows that could have been kept: one for each task, and those that a task made beyond one (`extra`)."""
+        tasks = self.counts.get("tasks")
+        return None if tasks is None else tasks + self.counts.get("extra", 0)
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -141,6 +141,7 @@ def funnel(manifest: Manifest, survey: Survey) -> list[tuple[str, int, str]]:
         ("read", counts.get("read"), "input rows read"),
         ("unreadable", counts.get("unreadable"), "of these, unusable before any work"),
         ("tasks", counts.get("tasks"), "pieces of work made of the rest"),
+        ("extra", counts.get("extra"), "further rows that came of these"),
         ("accepted", accepted, "passed every check: `data/`"),
         ("repaired", survey.data.repaired, "of these, accepted after a refused answer was written again"),
         ("rejected", counts.get("rejected", survey.rejected.count), "refused by a check after every try: `rejected/`"),

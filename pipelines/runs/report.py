@@ -159,7 +159,7 @@ def _funnel(words: Wording, manifest: Manifest, survey: Survey) -> list[dict[str
     """Stages from rows read to rows kept; a stage that the manifest does not know is left out."""
     known = [(name, n, kind) for name, n, kind in words.funnel(manifest, survey) if n is not None]
     whole = max((n for _, n, _ in known), default=0) or 1
-    tasks = manifest.counts.get("listed") or manifest.counts.get("tasks") or words.total(manifest, survey)
+    tasks = manifest.counts.get("listed") or manifest.attempted or words.total(manifest, survey)
     return [
         {
             "name": name,

@@ -35,7 +35,7 @@ class Wording:
     def funnel(self, manifest: Manifest, survey: Survey) -> list[Stage]:
         """From what was read to what was kept; a stage that the manifest does not know has no number."""
         counts, kept, failed = manifest.counts, survey.data.count, survey.failed.count
-        tasks = counts.get("tasks", self.total(manifest, survey))
+        tasks = manifest.attempted if manifest.attempted is not None else self.total(manifest, survey)
         return [
             ("Input rows read", counts.get("read"), "plain"),
             ("Pieces of work", tasks, "plain"),
