@@ -6,6 +6,7 @@ compiles it, forks, and the child runs one job and ends. So no job sees what ano
 """
 
 import ctypes
+import gc
 import importlib
 import json
 import math
@@ -44,20 +45,16 @@ def load(code, name="engine"):
     return module.__dict__
 
 
-def perform(functions, job, state, tool, arguments):
-    """(answer, state afterwards) of one call; what a failed call did to its copy of the state is forgotten."""
-    mine = json.loads(dumps(state))
+def perform(functions, now, state, function, arguments):
+    """(answer, state afterwards) of one call over the text of a state; a failed call changes nothing."""
+    mine = json.loads(state)
     try:
-        result = functions[tool](mine, json.loads(dumps(arguments)), job["now"])
-        return {"result": json.loads(dumps(result))}, json.loads(dumps(mine))
+        result = functions[function](mine, json.loads(dumps(arguments)), now)
+        return {"result": json.loads(dumps(result))}, mine
     except ToolError as error:
-        return {"error": error.code[:64], "message": error.message[:1000]}, state
-    except RecursionError:
-        return {"broken": "RecursionError"}, state
-    except MemoryError:
-        return {"broken": "MemoryError"}, state
+        return {"error": error.code[:64], "message": error.message[:1000]}, None
     except Exception as error:
-        return {"broken": told(error)}, state
+        return {"broken": told(error)}, None
 
 
 def told(error):
@@ -72,9 +69,10 @@ def told(error):
 
 def run_call(codes, job):
     functions = load(codes[job["code"]])
-    answer, after = perform(functions, job, job["state"], job["tool"], job["arguments"])
-    before = job["state"]
-    answer["changed"] = {kind: after[kind] for kind in after if after[kind] != before.get(kind) or kind not in before}
+    answer, after = perform(functions, job["now"], job["state"], job["tool"], job["arguments"])
+    before = json.loads(job["state"])
+    after = before if after is None else after
+    answer["changed"] = {kind: after[kind] for kind in after if kind not in before or after[kind] != before[kind]}
     answer["removed"] = [kind for kind in before if kind not in after]
     return answer
 
@@ -84,24 +82,24 @@ class TestWorld:
 
     def __init__(self, functions, job):
         self._functions, self._job = functions, job
-        self.state = json.loads(dumps(job["state"]))
+        self.state = json.loads(job["state"])
         self.now = job["now"]
         self.calls = []
 
     def call(self, tool, arguments=None, /, **named):
         arguments = {**(arguments or {}), **named}
-        before = json.loads(dumps(self.state))
+        before = dumps(self.state)
         if tool == self._job.get("without"):
-            answer, after = {"result": {}}, before
+            answer, after = {"result": {}}, None
         elif tool not in self._job["tools"]:
             raise LookupError(f"there is no tool named {tool!r}")
         else:
-            answer, after = perform(self._functions, self._job, before, self._job["tools"][tool], arguments)
+            answer, after = perform(self._functions, self.now, before, self._job["tools"][tool], arguments)
         if len(self.calls) < MAX_RECORDED:
-            self.calls.append({"tool": tool, "arguments": arguments, "state": before, "answer": answer})
-        # In place, so that a test may keep a name for a part of it.
-        self.state.clear()
-        self.state.update(json.loads(dumps(after)))
+            self.calls.append({"tool": tool, "arguments": arguments, "state": json.loads(before), "answer": answer})
+        after = before if after is None else dumps(after)
+        self.state.clear()  # in place, so that a test may keep a name for it
+        self.state.update(json.loads(after))
         if "broken" in answer:
             raise RuntimeError(f"{tool}: {answer['broken']}")
         if "error" in answer:
@@ -174,7 +172,10 @@ def collect(pid, pipe, seconds):
     status = os.waitpid(pid, 0)[1]
     if how == "done" and status:
         how = "time" if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL) else "died"
-    return b"".join(blocks).decode("utf-8", "replace"), how
+    data = b"".join(blocks)
+    if how == "done" and (not data or b"\n" in data):
+        how = "died"
+    return data, how
 
 
 def traces():
@@ -199,17 +200,19 @@ def main():
     for standard in (0, 1, 2):
         os.dup2(null, standard)
     codes = {}
+    gc.disable()
+    gc.freeze()  # children then share these pages
     os.write(channel, b"ready\n")
     for line in jobs:
         job = json.loads(line)
-        answer, how = "", ""
+        answer, how = b"", ""
         for name, text in job.pop("codes").items():
             try:
                 codes[name] = compile(
                     text, "<tests>" if name == job.get("tests") else "<engine>", "exec", dont_inherit=True
                 )
             except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
-                answer, how = f"{type(error).__name__}: {error}", "syntax"
+                answer, how = dumps(f"{type(error).__name__}: {error}").encode(), "syntax"
                 codes.pop(name, None)
         if not how:
             ours, theirs = os.pipe()
@@ -224,7 +227,8 @@ def main():
             os.close(ours)
             if traces():
                 return
-        data = (dumps({"how": how, "answer": answer}) + "\n").encode()
+        # What a child wrote is passed on unread: whoever gets it must not trust it anyway.
+        data = b'{"how":"%s","answer":%s}\n' % (how.encode(), answer if how in ("done", "syntax") else b"null")
         while data:
             data = data[os.write(channel, data) :]
 

@@ -131,7 +131,7 @@ def diff(before: State, after: State) -> Patch:
             where = _pointer(kind, identifier)
             if identifier not in old:
                 patch.append({"op": "add", "path": where, "value": record})
-            elif record is not old[identifier]:
+            elif not _same(record, old[identifier]):
                 steps = jsonpatch.make_patch(old[identifier], record).patch
                 patch += [_below(where, step) for step in steps]
     return patch

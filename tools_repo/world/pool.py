@@ -146,7 +146,7 @@ class _Process:
             "codes": given,
             "code": address(job.code),
             "tests": address(job.tests) if job.tests else "",
-            "state": job.state,
+            "state": orjson.dumps(job.state).decode(),
             "now": job.now,
             "tool": job.tool,
             "arguments": job.arguments,
@@ -168,13 +168,9 @@ class _Process:
         if how == SYNTAX:
             return Done(SYNTAX, {}, str(answer)[:500])
         self.known |= codes.keys()
-        if how != DONE:
-            return Done(how, {})
-        try:
-            parsed = orjson.loads(answer)
-        except ValueError:
-            return Done(DIED, {}, "its answer is no JSON")
-        return Done(DONE, parsed) if isinstance(parsed, dict) else Done(DIED, {}, "its answer is no object")
+        if how == DONE and isinstance(answer, dict):
+            return Done(DONE, answer)
+        return Done(how if how in (TIME, OUTPUT) else DIED, {})
 
 
 class Pool:

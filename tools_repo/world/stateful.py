@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import orjson
@@ -82,9 +82,9 @@ class StatefulWorld:
         self.entities = EntityModel.parse(entities) if isinstance(entities, str) else entities
         self.checks = Checks(tools, self.entities)
         self.tools: list[dict[str, Any]] = [to_openai(spec) for spec in tools]
-        self._state: State = orjson.loads(state) if isinstance(state, str) else state
-        if faults := self.entities.check(self._state):
-            raise ValueError(f"the state does not meet the entity model: {faults[0]}")
+        self._state: State = _read(self.entities, state) if isinstance(state, str) else state
+        if not isinstance(state, str):
+            _meets(self.entities, state)
         self._before_change = self._state
         self.now = clock(self._state)
         """The world's time, ISO 8601, the same during the whole trajectory."""
@@ -177,6 +177,22 @@ class StatefulWorld:
             if left is not None:
                 return replace(ran, result=left), outcome
         return ran, SUCCESS
+
+
+@lru_cache(maxsize=64)
+def _read(entities: EntityModel, state: str) -> State:
+    """A state at the start: several samples of a task begin with the same, and none changes it."""
+    try:
+        parsed = orjson.loads(state)
+    except ValueError as error:
+        raise ValueError(f"the state is no JSON: {error}") from None
+    _meets(entities, parsed)
+    return parsed
+
+
+def _meets(entities: EntityModel, state: Any) -> None:
+    if faults := entities.check(state):
+        raise ValueError(f"the state does not meet the entity model: {faults[0]}")
 
 
 def reads_only(spec: ToolSpec) -> bool:

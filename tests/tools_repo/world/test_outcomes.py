@@ -157,5 +157,9 @@ def test_the_clock_stands_within_the_state():
 def test_a_world_that_cannot_be_is_refused():
     with pytest.raises(ValueError, match="does not meet"):
         Shop(TOOLS, ENTITIES, {"Ghost": {}})
+    with pytest.raises(ValueError, match="no JSON"):
+        Shop(TOOLS, ENTITIES, "{")
+    with pytest.raises(ValueError, match="does not meet"):
+        Shop(TOOLS, ENTITIES.text, '{"Ghost": {}}')
     with pytest.raises(ValueError, match="two tools"):
         Shop((*TOOLS, TOOLS[0]), ENTITIES, STATE)
