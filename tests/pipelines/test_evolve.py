@@ -80,7 +80,10 @@ def test_both_stages_make_rows_that_fit_together(evolve, tmp_path):
     planted = evolver.planted["across"] - len({row["name"] for row in tools.values()} & shared)
     found = [row for row in duplicates if row["original_name"] in shared]
     assert len(found) == planted and all(row["duplicate_of"] in tools for row in found)
-    assert "near_duplicate" in stdout and Path(out, "report.html").exists() and Path(out, "README.md").exists()
+    assert "near_duplicate" in stdout and Path(out, "report.html").exists()
+    assert "out of 6 attempted" in Path(out, "stages/domains/README.md").read_text()
+    page = Path(out, "stages/domains/report.html").read_text()
+    assert all(row["name"] in page and row["description"][:60] in page for row in domains.values())
 
 
 def test_the_rows_do_not_depend_on_the_number_of_workers(evolve, tmp_path):
