@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import psutil
 import pyarrow.parquet as pq
 import pytest
 
@@ -18,6 +24,7 @@ from tests.servers.agents import calling, results
 from tests.servers.scripted import ScriptedServer, completion
 from tests.servers.troupe import Troupe, fenced, text_of
 
+ROOT = Path(__file__).resolve().parents[1]
 _PARCEL = re.compile(r"P-\d+")
 
 
@@ -125,6 +132,36 @@ def test_tools_become_trajectories_and_nothing_finished_is_repeated(tools, tmp_p
     assert rows(out) == rows(tmp_path / "alone")
     row = rows(out)[0]
     assert row["domains"] and row["level"] == "one_call" and "weighs" in row["messages"][-1]["content"]
+
+
+def test_a_killed_chain_of_several_processes_goes_on_where_it_was(tools, tmp_path):
+    with ScriptedServer(Everybody(), latency=0.03) as server:
+        calm = [
+            *map(str, chain(tools, tmp_path / "calm", server, "--samples", 2)),
+            "--cache",
+            str(tmp_path / "calm.sqlite"),
+        ]
+        assert beam_runner.main(calm) == 0
+        undisturbed = server.log.answered
+        server.log.bodies.clear()
+        server.log.answered = 0
+        argv = [sys.executable, str(ROOT / "beam_runner.py"), *map(str, chain(tools, tmp_path / "out", server))]
+        argv += ["--samples", "2", "--cache", str(tmp_path / "killed.sqlite"), "--max-concurrency", "2"]
+        argv += ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
+        process = subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + 60
+        while server.log.answered < 0.7 * undisturbed and time.monotonic() < end:
+            time.sleep(0.002)
+        family = psutil.Process(process.pid).children(recursive=True)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        _, left = psutil.wait_procs(family, timeout=20)
+        assert not left and not (tmp_path / "out" / "manifest.json").exists()
+        subprocess.run(argv, check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
+        assert len(server.log.bodies) == undisturbed
+        assert sum(count - 1 for count in server.log.bodies.values()) <= 2 * 2 * 2
+    for path in (tmp_path / "calm").rglob("train-*.parquet"):
+        assert path.read_bytes() == (tmp_path / "out" / path.relative_to(tmp_path / "calm")).read_bytes()
 
 
 def test_one_budget_holds_for_all_stages(tools, tmp_path, run):
