@@ -20,21 +20,28 @@ ROLES = {
 
 
 def add_run_flags(
-    parser: argparse.ArgumentParser, *, reads: str, what: str, roles: tuple[str, ...] = ("writer",)
+    parser: argparse.ArgumentParser,
+    *,
+    reads: str,
+    what: str,
+    roles: tuple[str, ...] = ("writer",),
+    metavar: str = "DIR|GLOB",
+    limit: str = "read only the first N rows",
 ) -> None:
     """The flags of the contract of a run.
 
     Args:
         reads: the flag that names the input, such as `--tasks`.
         what: what is read, for the help.
+        metavar, limit: how the help names the input, and what it says of `--limit`.
         roles: which of `ROLES` the job has.
     """
     data = parser.add_argument_group("what is read and written")
-    data.add_argument(reads, dest="input", nargs="+", metavar="DIR|GLOB", help=what)
+    data.add_argument(reads, dest="input", nargs="+", metavar=metavar, help=what)
     data.add_argument(
         "--output", metavar="DIR", help="a folder for this run alone; required unless previewing or estimating"
     )
-    data.add_argument("--limit", type=options.positive, metavar="N", help="read only the first N rows")
+    data.add_argument("--limit", type=options.positive, metavar="N", help=limit)
     data.add_argument("--overwrite", action="store_true", help="replace a finished run of other settings in DIR")
     models = parser.add_argument_group("models")
     for role in roles:

@@ -72,6 +72,8 @@ def add_evolve(kinds: argparse._SubParsersAction) -> None:
         reads="--categories-file",
         what="lists of categories (JSONL with name, description, examples); default: the shipped list, "
         "tools_repo/categories.jsonl",
+        metavar="FILE",
+        limit="write tools for the first N domains only",
     )
     size = parser.add_argument_group("how many tools: categories x domains x tools")
     size.add_argument("--categories", type=options.positive, metavar="N", help="the first N categories (default: all)")
