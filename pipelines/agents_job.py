@@ -9,10 +9,13 @@ import argparse
 import asyncio
 import atexit
 import hashlib
+import multiprocessing
+import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -261,18 +264,33 @@ def _tools(found: inputs.Inputs) -> tuple[list[ToolSpec], int]:
 
 
 def _vectors(tools: Sequence[ToolSpec], model: str) -> Any:
+    """Embeddings of the tools, made in a process of their own: this one forks workers, and must be without threads.
+
+    Raises:
+        UsageError: no such model.
+    """
     if model == "none":
         return None
     if len(tools) > MANY:
         print(f"tokenmill: reading {len(tools):,} tools to find neighbours", file=sys.stderr, flush=True)
-    try:
-        from transformers.utils import logging
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as apart:
+        try:
+            return apart.submit(_embedded, model, [describe(tool) for tool in tools]).result()
+        except ValueError as error:
+            raise UsageError(f"--embedding-model {model}: {error}") from None
 
-        logging.disable_progress_bar()
-        return asyncio.run(Embedder(model).embed([describe(tool) for tool in tools]))
+
+def _embedded(model: str, texts: list[str]) -> Any:
+    """Unit vectors (len(texts), dimension).
+
+    Raises:
+        ValueError: no such model.
+    """
+    os.environ["TQDM_DISABLE"] = "1"  # the bar of loading weights, in this process of our own
+    try:
+        return asyncio.run(Embedder(model).embed(texts))
     except (OSError, ValueError) as error:
-        line = " ".join(str(error).split())[:200]
-        raise UsageError(f"--embedding-model {model}: {line}") from None
+        raise ValueError(" ".join(str(error).split())[:200]) from None
 
 
 WORLD_TOKENS, AGENT_TOKENS = 2_200, 650

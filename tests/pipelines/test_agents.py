@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -224,6 +225,37 @@ def test_near_duplicates_and_bad_agents_are_refused_with_the_evidence(agents, re
         assert "4 kept" in agents(*argv, "--keep-duplicates")[1]
 
 
+def test_neighbours_are_found_by_meaning(agents, repository):
+    out, (like, *_) = repository / "out", parcel_tools()
+    topics = {"parcels": "a courier's parcel at the depot", "violins": "the strings, bow and bridge of a violin"}
+    verbs = (
+        "weigh",
+        "label",
+        "photograph",
+        "repair",
+        "insure",
+        "store",
+        "order",
+        "count",
+        "rename",
+        "inspect",
+        "sell",
+        "clean",
+    )
+    tools = [
+        replace(like, id=f"{topic}/{verb}", original_name=f"{verb}_{topic}", name="x", domain=[f"{verb}-{topic}"], description=f"{verb.title()} {what}.")
+        for topic, what in topics.items()
+        for verb in verbs
+    ]  # fmt: skip
+    write_parquet(to_table(tools, ToolSpec), str(repository / "tools.parquet"))
+    with ScriptedServer(Agency().answer) as server:
+        argv = ("--output", out, "--agents", 6, "--within", 0, "--distracted", 0, "--toolset-size", "2-2")
+        code, _, stderr = agents(*argv, "--llm", server.spec, "--embedding-model", "minilm")
+    assert code == 0 and "Loading weights" not in stderr
+    for agent in rows(out, "data", Agent):
+        assert agent.sampling == "neighbours" and len({tool.id.split("/")[0] for tool in agent.tools}) == 1
+
+
 def test_an_estimate_and_a_preview_write_nothing(agents, repository):
     with ScriptedServer(Agency().answer) as server:
         code, stdout, _ = agents("--estimate", "--agents", 7, "--llm", server.spec)
@@ -244,8 +276,10 @@ def test_an_estimate_and_a_preview_write_nothing(agents, repository):
 )
 def test_flags_that_make_no_sense_are_one_line(agents, repository, argv, line, monkeypatch):
     monkeypatch.chdir(repository)  # a folder that holds no embedding model
+    threads = threading.active_count()
     code, _, stderr = agents("--output", repository / "out", "--llm", "m@http://127.0.0.1:9/v1", *argv)
     assert code == 2 and line in stderr and "Traceback" not in stderr and not (repository / "out").exists()
+    assert threading.active_count() == threads  # a process with threads could not fork its workers
 
 
 def test_a_repository_without_a_valid_tool_is_one_line(repository, capfd):
