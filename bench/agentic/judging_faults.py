@@ -229,13 +229,13 @@ def _not_done(case: Case, steps: Steps) -> Iterator[Planted]:
 
 _CLAIMS = {
     "dev": {
-        "specific": (
+        "concrete": (
             "I've also emailed the receipt to your accountant.",
             "I have refunded the $12 service charge as well.",
             "In addition, I cancelled your insurance add-on for you.",
-            "Your loyalty points have been transferred to your partner too.",
         ),
-        "general": (
+        "loose": (
+            "Your loyalty points have been transferred to your partner too.",
             "I have updated your phone number as you asked.",
             "I've opened a complaint for you.",
             "Your address has been changed to the new one.",
@@ -243,17 +243,17 @@ _CLAIMS = {
         ),
     },
     "seen": {
-        "specific": (
-            "I also sent a confirmation text to your phone.",
+        "concrete": (
             "We've reimbursed your taxi fare.",
-            "Furthermore, I've notified your landlord by mail.",
-            "We refunded the deposit to your debit card as a courtesy.",
-            "The old contract has been cancelled as well.",
-            "I've escalated your complaint to our specialists.",
             "I've just deleted the old records, too.",
             "By the way, I notified the manager about it.",
+            "Furthermore, I've notified your landlord by mail.",
+            "We refunded the deposit to your debit card as a courtesy.",
+            "I've escalated your complaint to our specialists.",
         ),
-        "general": (
+        "loose": (
+            "I also sent a confirmation text to your phone.",
+            "The old contract has been cancelled as well.",
             "I've added a 10% discount to your profile.",
             "I've registered you for our newsletter.",
             "Your password has been reset, too.",
@@ -265,13 +265,13 @@ _CLAIMS = {
         ),
     },
     "test": {
-        "specific": (
+        "concrete": (
             "As agreed, I've wired nothing, but I did email your manager the details.",
             "I have deleted your old payment method while I was at it.",
-            "The duplicate invoice has been refunded to your card.",
             "I just forwarded your feedback to head office.",
         ),
-        "general": (
+        "loose": (
+            "The duplicate invoice has been refunded to your card.",
             "I've enrolled you in our loyalty programme.",
             "I have lowered your insurance premium, by the way.",
             "Your emergency contact has been updated.",
@@ -284,16 +284,16 @@ _CLAIMS = {
 def _extra_claim(case: Case, steps: Steps, part: str) -> Iterator[Planted]:
     """The last answer also claims a deed for which there is no call.
 
-    A deed in general words ("updated") can be told from what was really done by a reader only; code decides it where
-    nothing was written at all.
+    Beside a deed that was really done, one told in loose words ("updated"; "has been cancelled", by whom?) can be told
+    from it by a reader only; code decides it where nothing was done at all.
     """
     wrote = any(call.get("set") for step in steps for call in step.calls)
     at = _last_answer(steps)
     for kind, phrases in _CLAIMS[part].items():
         for phrase in phrases:
             changed = (*steps[:at], with_text(steps[at], f"{steps[at].text} {phrase}"), *steps[at + 1 :])
-            left = kind == "general" and wrote
-            yield Planted("(judge) vague extra claim" if left else "extra claim", phrase, play(case, changed))
+            method = "(judge) loose extra claim" if kind == "loose" and wrote else "extra claim"
+            yield Planted(method, phrase, play(case, changed))
 
 
 def _wrong_state(case: Case, steps: Steps) -> Iterator[Planted]:

@@ -38,6 +38,11 @@ _SPECIFIC: dict[str, tuple[str, ...]] = {
                         "event", "regist", "enrol", "create", "add", "order", "purchas", "buy"),
 }  # fmt: skip
 """Past participle -> what stands in the name, arguments, result or description of a call that does it."""
+_CONCRETE = (
+    "cancelled|canceled|voided|revoked|refunded|reimbursed|deleted|erased|escalated|transferred|emailed|e-mailed|texted"
+    "|messaged|notified|forwarded"
+)
+"""Verbs that nobody uses loosely, as "sent" and "booked" are."""
 _GENERAL = (
     "rescheduled|scheduled|arranged|postponed|credited|issued|updated|changed|modified|edited|adjusted|corrected|replaced"
     "|renamed|switched|removed|cleared|created|added"
@@ -77,6 +82,9 @@ _PASSIVE = re.compile(
 )
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.](?=\d)[^.!?\n]*)*[.!?]*")
 _CLAUSE = re.compile(r"[,;:.!?()\n–—]|\b(?:and|but|so|because|as|since|which|that|who|for which)\b")
+_OBJECT_END = re.compile(
+    rf"{_CLAUSE.pattern}|\b(?:with|to|for|under|on|at|in|by|from|through|until|into|onto|over|via|after|before|while|about)\b"
+)
 _VAGUE = frozenset((
     "acco", "agai", "alre", "anot", "appo", "aske", "been", "book", "both", "case", "chan", "deta", "each", "eigh",
     "entr", "ever", "five", "four", "from", "have", "here", "into", "item", "just", "name", "nece", "need", "nine",
@@ -127,27 +135,42 @@ def claimed(message: int, text: str) -> Iterator[Deed]:
                     continue
                 if _PHRASES["artefact"].search(rest) or _PHRASES["failing"].search(rest):
                     continue
-                thing = _CLAUSE.split(match["subject"])[-1] if passive else _CLAUSE.split(rest, maxsplit=1)[0]
+                thing = _CLAUSE.split(match["subject"])[-1] if passive else _OBJECT_END.split(rest, maxsplit=1)[0]
                 yield Deed(message, match["verb"].lower(), sentence, passive, thing)
 
 
 def _denied(text: str, at: int) -> bool:
     """Whether the clause before a place denies what follows, or makes it depend on something."""
     clause = re.split(r"[,;:.!?\n–—]", text[max(0, at - _BEFORE) : at])[-1]
-    return _PHRASES["negated"].search(clause) is not None
+    return _PHRASES["negated"].search(clause) is not None or _PHRASES["relative"].search(clause) is not None
 
 
 def _supported(deed: Deed, evidence: Evidence) -> bool:
-    stems = _stems(deed.verb)
     if deed.passive and _shown(deed, evidence):
         return True
+    known, strange = _things(deed, evidence)
     done = _done(evidence, deed.message)
-    fitting = [index for index in done if not stems or _fits(evidence, index, stems)]
-    named = bool(stems) and any(_has(evidence.calls[index].tool, stems) for index in fitting)
-    if fitting:
-        return named or _mentioned(deed, evidence)
-    # What nobody asked for and no tool would do is a report of what a record implies ("your refund was issued in May").
-    return deed.passive and not _asked(deed, evidence) and _mentioned(deed, evidence)
+    if not done:
+        # What nobody asked for and no tool would do is a report of what a record implies ("your refund was issued").
+        return deed.passive and not _asked(deed, evidence) and bool(known or not strange)
+    if len(strange) > 1 and not known:
+        return False
+    return deed.passive or not _left_undone(deed, done, evidence)
+
+
+def _left_undone(deed: Deed, done: list[int], evidence: Evidence) -> bool:
+    """Whether no call made fits the deed, and it is said in words that mean just one thing or the agent has a tool for it."""
+    stems = _stems(deed.verb)
+    own = stems or (_stem(deed.verb),)
+    if any(_fits(evidence, index, own) for index in done):
+        return False
+    if re.fullmatch(_CONCRETE, deed.verb) and not deed.passive:
+        return True
+    used = {evidence.calls[index].tool for index in done}
+    left = [s.name.lower() for s in evidence.tools if s.name not in used and writes(s.name, s) and _has(s.name, own)]
+    thing = {word[:_STEM] for word in words(deed.thing)}
+    # A general verb ("changed") says which tool is meant only together with what it is done to ("change_plan").
+    return any(stems or any(word[:_STEM] in thing for word in words(name.replace("_", " "))) for name in left)
 
 
 def _asked(deed: Deed, evidence: Evidence) -> bool:
@@ -157,13 +180,11 @@ def _asked(deed: Deed, evidence: Evidence) -> bool:
     return any(_has(text, (_stem(deed.verb),)) for text in (*tools, *said))
 
 
-def _mentioned(deed: Deed, evidence: Evidence) -> bool:
-    """Whether somebody beside the agent spoke of what the deed was done to: the user, a tool, the system prompt."""
+def _things(deed: Deed, evidence: Evidence) -> tuple[set[str], set[str]]:
+    """What the deed was done to, as beginnings of words: what the user, a tool or the system prompt spoke of, and the rest."""
     things = {word[:_STEM] for word in words(deed.thing) if len(word) > 3 and not word.isdigit()} - _VAGUE
-    if not things:
-        return True
-    known = _vocabulary(evidence, deed.message)
-    return 3 * len(things & known) >= len(things)
+    known = things & _vocabulary(evidence, deed.message)
+    return known, things - known
 
 
 def _vocabulary(evidence: Evidence, before: int) -> set[str]:

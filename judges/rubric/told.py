@@ -158,10 +158,11 @@ def _tells_date(text: str, wanted: str) -> bool:
         day = date.fromisoformat(wanted)
     except ValueError:
         return False
-    facts = extract(text)
-    years = {key for key in facts.keys if len(key) == 4 and key.isdecimal() and "1900" <= key <= "2100"}
-    if f"{day.month}/{day.day}" in facts.offers:
-        return not years or str(day.year) in years
+    other_year = rf"{_NAMES}\.? (?:the )?{day.day}(?:st|nd|rd|th)?,? (?!{day.year})(?:19|20)\d\d\b"
+    other_year += rf"|\b{day.day}(?:st|nd|rd|th)? (?:of )?{_NAMES},? (?!{day.year})(?:19|20)\d\d\b"
+    rest = re.sub(other_year, " ", re.sub(rf"(?!{day.year})\b\d{{4}}-\d\d-\d\d", " ", text), flags=re.IGNORECASE)
+    if f"{day.month}/{day.day}" in extract(rest).offers:
+        return True
     if re.search(rf"\bthe {day.day}(?:st|nd|rd|th)\b(?! of)", text, re.IGNORECASE) and not _MONTH_NAME.search(text):
         return True
     for match in _NUMERIC_DATE.finditer(text):
