@@ -228,25 +228,18 @@ def test_near_duplicates_and_bad_agents_are_refused_with_the_evidence(agents, re
 def test_neighbours_are_found_by_meaning(agents, repository):
     out, (like, *_) = repository / "out", parcel_tools()
     topics = {"parcels": "a courier's parcel at the depot", "violins": "the strings, bow and bridge of a violin"}
-    verbs = (
-        "weigh",
-        "label",
-        "photograph",
-        "repair",
-        "insure",
-        "store",
-        "order",
-        "count",
-        "rename",
-        "inspect",
-        "sell",
-        "clean",
-    )
+    verbs = ("weigh", "label", "repair", "insure", "store", "order", "count", "inspect", "sell", "clean")
     tools = [
-        replace(like, id=f"{topic}/{verb}", original_name=f"{verb}_{topic}", name="x", domain=[f"{verb}-{topic}"], description=f"{verb.title()} {what}.")
+        replace(
+            like,
+            id=f"{topic}/{verb}",
+            original_name=f"{verb}_{topic}",
+            domain=[f"{verb}-{topic}"],
+            description=f"{verb.title()} {what}.",
+        )
         for topic, what in topics.items()
         for verb in verbs
-    ]  # fmt: skip
+    ]
     write_parquet(to_table(tools, ToolSpec), str(repository / "tools.parquet"))
     with ScriptedServer(Agency().answer) as server:
         argv = ("--output", out, "--agents", 6, "--within", 0, "--distracted", 0, "--toolset-size", "2-2")
