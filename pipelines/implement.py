@@ -58,6 +58,8 @@ class ImplementTools:
         """Raises: llm.errors.RowError: the endpoint refuses the request."""
         if not task.tools:
             return self._refused(task, NO_TOOLS, "no tool of the input belongs to this domain")
+        if not task.entities:
+            return self._refused(task, NO_WORLD, "the domain has no entity model")
         try:
             entities = EntityModel.parse(task.entities)
             Checks(task.tools, entities)
