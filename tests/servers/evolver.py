@@ -119,7 +119,7 @@ class Evolver:
 
     def _domain(self, body: dict[str, Any]) -> dict[str, str]:
         text = body["messages"][1]["content"]
-        at = digest(text)
+        at = digest(text, body["messages"][-1]["content"])
         taken = _LISTED.findall(_DOMAINS.search(text)[1])
         if len(body["messages"]) == 2 and taken and uniform(at, "repeat") < self.domains:
             self.planted["domain"] += 1
