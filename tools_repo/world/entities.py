@@ -37,6 +37,10 @@ MAX_FAULTS = 20
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _SCHEMA_LIMITS = Limits(schema_bytes=20_000, depth=16, enum_values=200)
 _KEYS = {"description", "schema", "identifier"}
+_COMMON = frozenset(
+    ("id", "name", "key", "code", "number", "email", "title", "username", "phone", "url", "date", "label")
+)
+"""Names of identifiers that other arguments have too."""
 FORMATS = FormatChecker()
 """Formats that values are held to: those that `jsonschema` knows by itself, and `date-time`."""
 _current: ContextVar[Mapping[str, Any]] = ContextVar("state")
@@ -153,7 +157,7 @@ class EntityModel:
         found: dict[str, str | None] = {}
         for kind in self.kinds.values():
             names = {f"{_plain(kind.name)}id", f"{_plain(kind.name)}ids"}
-            if kind.identifier and _plain(kind.identifier) not in ("id", "name", "key", "code", "number"):
+            if kind.identifier and _plain(kind.identifier) not in _COMMON:
                 names |= {_plain(kind.identifier), f"{_plain(kind.identifier)}s"}
             for name in names:
                 found[name] = kind.name if found.get(name, kind.name) == kind.name else None
