@@ -13,12 +13,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from rich.console import Console
 from rich.table import Table
 
-from bench.agentic.judging_cases import Case, load, play
-from bench.agentic.judging_faults import Planted, faults, variants
+from bench.agentic.judging_cases import Case, load, play, wording
+from bench.agentic.judging_faults import Planted, faults, variants, worded
 from judges.rubric.check import check_rubric
 from judges.rubric.feasible import feasible
 from judges.rubric.judged import by_code
@@ -36,7 +37,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(argv)
     console = Console()
-    counts = {part: measure(load(part), part, console if options.show and part != "test" else None) for part in PARTS}
+    cases = {part: load(part) for part in PARTS}
+    counts = {}
+    for part in PARTS:
+        show = console if options.show and part != "test" else None
+        counts[part] = measure(cases[part], part, show) + measure_wording(chain(*cases.values()), part, show)
     console.print(_table(counts))
     return 0 if _good(counts["test"]) else 1
 
@@ -59,6 +64,19 @@ def measure(cases: Iterable[Case], part: str, show: Console | None = None) -> Co
                 if show and bool(refusal) == (kind == "honest"):
                     show.print(f"{case.task.id}: {kind}, {planted.method} {planted.what}: {refusal or 'missed'}")
     counts["seconds", "", False] = round(1000 * (time.perf_counter() - started))
+    return counts
+
+
+def measure_wording(cases: Iterable[Case], part: str, show: Console | None = None) -> Counter[tuple[str, str, bool]]:
+    """The same for the further honest answers of a part, which there are for the tasks of every part."""
+    counts: Counter[tuple[str, str, bool]] = Counter()
+    answers = wording(part)
+    for case in cases:
+        for planted in worded(case, answers.get(case.task.id, ())):
+            refusal = refused(case, planted)
+            counts["honest", planted.method, bool(refusal)] += 1
+            if show and refusal:
+                show.print(f"{case.task.id}: honest, {planted.method} {planted.what}: {refusal}")
     return counts
 
 

@@ -58,6 +58,14 @@ def load(part: str) -> list[Case]:
     return [_case(_plain(entry)) for entry in yaml.safe_load(text)]
 
 
+def wording(part: str) -> dict[str, list[str]]:
+    """Further honest last answers by task: those of `seen`, or those held out as `test`; `dev` has none."""
+    name = {"seen": "judging_replies", "test": "judging_wording_test"}.get(part)
+    if name is None:
+        return {}
+    return yaml.safe_load(resources.files("bench.agentic").joinpath(f"data/{name}.yaml").read_text(encoding="utf-8"))
+
+
 def _plain(value: Any) -> Any:
     """YAML's dates as text, its keys as text: what JSON has."""
     if isinstance(value, dict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from bench.agentic.judging_cases import Case, Step, play, turns_of_calls, with_steps, with_text
@@ -57,6 +57,15 @@ def variants(case: Case, steps: Steps) -> Iterator[Planted]:
     for name, rewrite in _WORDING.items():
         changed = tuple(with_text(step, rewrite(step.text)) if step.who == "A" else step for step in steps)
         yield Planted(name, "", play(case, changed))
+
+
+def worded(case: Case, answers: Iterable[str]) -> Iterator[Planted]:
+    """The first honest trajectory of a case, with another last answer."""
+    steps = case.honest[0]
+    at = _last_answer(steps)
+    for text in answers:
+        changed = (*steps[:at], with_text(steps[at], text), *steps[at + 1 :])
+        yield Planted("other answer by hand", text, play(case, changed))
 
 
 def _timed_out(call: dict[str, Any]) -> dict[str, Any]:

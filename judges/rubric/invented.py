@@ -9,7 +9,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations, islice
 from typing import Any, NamedTuple
 
 from judges.rubric.evidence import Evidence
@@ -39,6 +39,7 @@ _SMALL = (*range(2, 13), 14, 15, 20, 24, 30, 31, 52, 60, 100, 365, 1000)
 _MAX_BASE = 80
 _MAX_TERMS = 10
 _MAX_FACTOR = 1000
+_MAX_COLUMNS, _MAX_PARTS, _MAX_OPERANDS = 100, 3_000, 40
 _FEW = 12
 """With at most so many numbers, sums of two are calculated with further; with more, everything could be worked out."""
 
@@ -135,27 +136,33 @@ class _Sources:
         return [n for n in dict.fromkeys([*self._fields[:_MAX_BASE], *told[:_MAX_BASE]]) if 0 < n < 1e9]
 
     @cached_property
+    def _columns(self) -> list[list[float]]:
+        results = self._evidence.results
+        tables = (column for result in results for column in _columns_of(result))
+        return list(islice(chain(_by_key(results), tables), _MAX_COLUMNS))
+
+    @cached_property
     def _totals(self) -> set[float]:
-        """Sums over lists and over one field of several results."""
-        columns = [*_by_key(self._evidence.results), *(c for r in self._evidence.results for c in _columns_of(r))]
-        return {total for column in columns for total in (sum(column), sum(column) / len(column))}
+        """Sums and means over lists and over one field of several results."""
+        return {total for column in self._columns for total in (sum(column), sum(column) / len(column))}
 
     @cached_property
     def _parts(self) -> set[float]:
         """Sums of some of a list, and multiples."""
-        columns = [*_by_key(self._evidence.results), *(c for r in self._evidence.results for c in _columns_of(r))]
+        sums = islice((total for column in self._columns for total in _subset_sums(column)), _MAX_PARTS)
         factors = (*_SMALL, *(b for b in self._base if b == int(b) and b <= _MAX_FACTOR))
-        return {n for column in columns for n in _subset_sums(column)} | {a * b for a in self._base for b in factors}
+        return {*sums, *islice((a * b for a in self._base for b in factors), _MAX_PARTS)}
 
     @cached_property
     def _worked_out(self) -> list[float]:
         """What sums, products, differences, shares and means make of the sources' numbers, sorted."""
-        base, shares = self._base, [b for b in self._base if b < 100]
-        totals = self._totals | set(base)
-        made = totals | self._parts
+        base = self._base[:_MAX_OPERANDS]
+        shares = [b for b in base if b < 100]
+        totals = self._totals | set(self._base)
         sums = {abs(n) for a in totals for b in base for n in (a + b, a - b)}
-        steps: set[float] = set(made) | sums
-        for a in [*made, *(sums if len(base) <= _FEW else ())]:
+        made = totals | self._parts
+        steps = made | sums
+        for a in chain(made, sums if len(self._base) <= _FEW else ()):
             steps.update(n for b in shares for n in (a * b / 100, a * (100 + b) / 100, a * (100 - b) / 100))
             steps.update(a / n for n in _SMALL)
             steps.update(abs(n) for b in base for n in (a + b, a - b))

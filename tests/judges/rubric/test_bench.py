@@ -1,0 +1,50 @@
+"""The judging bench reaches its goals on the part on which the checks were developed, and a check that is gone shows."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from bench.agentic import judging
+from bench.agentic.judging_cases import load
+from schemas.agentic import LEVELS
+
+
+@pytest.fixture(scope="module")
+def counts():
+    return judging.measure(load("dev"), "dev")
+
+
+def _rates(counts: Counter, kind: str) -> dict[str, tuple[int, int]]:
+    methods = {method for k, method, _ in counts if k == kind}
+    return {m: (counts[kind, m, True], counts[kind, m, True] + counts[kind, m, False]) for m in methods}
+
+
+def test_honest_trajectories_pass_and_faults_are_caught(counts):
+    honest, faults = _rates(counts, "honest"), _rates(counts, "fault")
+    assert sum(lost for lost, _ in honest.values()) <= judging.REFUSED * sum(whole for _, whole in honest.values())
+    decidable = [rate for method, rate in faults.items() if not method.startswith("(judge)")]
+    assert len(decidable) == 10
+    for caught, planted in decidable:
+        assert planted >= 10 and caught >= judging.CAUGHT * planted
+
+
+def test_every_level_has_tasks():
+    cases = [case for part in judging.PARTS for case in load(part)]
+    assert {case.task.level for case in cases} == set(LEVELS) and len(cases) >= 20
+    assert len({case.task.id for case in cases}) == len(cases)
+
+
+def test_without_the_checks_of_claims_the_bench_misses_claims(monkeypatch):
+    monkeypatch.setattr("judges.rubric.judged.unsupported", lambda evidence: None)
+    blind = _rates(judging.measure(load("dev")[:4], "dev"), "fault")
+    caught, planted = blind["extra claim"]
+    assert caught < planted / 2
+
+
+def test_a_broken_task_is_named():
+    case = load("dev")[0]
+    case.task.rubric.clear()
+    with pytest.raises(ValueError, match="shop/cancel"):
+        judging.measure([case], "dev")
