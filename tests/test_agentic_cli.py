@@ -202,6 +202,24 @@ def test_preview_estimate_and_wrong_flags(tasks, tmp_path, run):
     assert code == 2 and "name the input" in err
 
 
+def test_models_without_tool_calling_are_driven_by_json(tasks, tmp_path, run):
+    def no_tools(body):
+        assert "tools" not in body
+
+    with play(agent=no_tools) as server:
+        flags = ("--agent-protocol", "json", "--outcomes", "success=1", "--limit", 2)
+        code, _, err = run(*trajectories(tasks, tmp_path / "out", server, *flags))
+    assert code == 0, err
+    kept = rows(tmp_path / "out")
+    assert len(kept) == 2 and {call["id"] for call in kept[0]["calls"]} == {
+        "functions.get_order:0",
+        "functions.cancel_order:1",
+    }
+    assert (
+        "trajectory/json_agent@1" in kept[0]["prompts"] and manifest(tmp_path / "out")["config"]["protocol"] == "json"
+    )
+
+
 def test_a_budget_stops_the_run_and_the_same_command_goes_on(tasks, tmp_path, run):
     with play() as server:
         argv = trajectories(tasks, tmp_path / "out", server, "--max-concurrency", 2)
