@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pyarrow.parquet as pq
 from apache_beam.io.filesystems import FileSystems
 
 import prompts
@@ -34,7 +35,6 @@ from pipelines.runs import inputs, options
 from pipelines.runs.errors import UsageError
 from pipelines.runs.job import Job, Plan
 from pipelines.transforms.records import RecordParser
-from pipelines.transforms.sinks import write_parquet
 from pipelines.transforms.sources import Parser, RowUnreadable, raw_rows
 from pipelines.transforms.tools import ToolParser, validated
 from schemas.agentic import Agent, Domain, RefusedAgent
@@ -51,6 +51,8 @@ FOLDER = "tool_sets"
 """Folder within the output in which the tool-sets are kept."""
 
 
+PIECE = 64
+"""Tool-sets in a row group, which one worker reads at a time."""
 MANY = 2_000
 """Tools whose embedding takes long enough to say so."""
 EMBEDDED_TOKENS = 1_200
@@ -214,7 +216,12 @@ def _write(sets: list[ToolSet], folder: str, path: str) -> None:
     try:
         if "://" not in folder:
             Path(folder).mkdir(parents=True, exist_ok=True)
-        write_parquet(to_table(sets, ToolSet), path)
+        part = f"{path}.part-{os.getpid()}"
+        with FileSystems.create(part, mime_type="application/octet-stream", compression_type="uncompressed") as file:
+            pq.write_table(to_table(sets, ToolSet), file, row_group_size=PIECE, compression="zstd")
+        if FileSystems.exists(path):
+            FileSystems.delete([path])
+        FileSystems.rename([part], [path])
     except OSError as error:
         raise UsageError(f"--output {folder}: {error.strerror or error}") from None
 

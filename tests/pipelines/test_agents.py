@@ -6,6 +6,7 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import beam_runner
@@ -194,6 +195,15 @@ def test_agents_are_written_read_back_and_not_written_twice(agents, repository, 
     (drawn,) = Path(out, "tool_sets").glob("*.parquet")
     sets = [RecordParser(ToolSet)(v, "", n) for n, v in raw_rows(Piece(str(drawn), "sets"), None, 1 << 30)]
     assert {s.id: s.tools for s in sets} == {agent.id: agent.tools for agent in kept}
+
+
+def test_many_tool_sets_are_read_by_many_workers(agents, repository):
+    with ScriptedServer(Agency().answer) as server:
+        argv = ("--agents", 150, "--domains", repository / "domains.parquet", "--keep-duplicates", "--llm", server.spec)
+        assert agents(*argv, "--output", repository / "out")[0] == 0
+    (drawn,) = Path(repository, "out", "tool_sets").glob("*.parquet")
+    assert pq.ParquetFile(drawn).num_row_groups == 3
+    assert manifest(repository / "out")["counts"]["accepted"] == 150
 
 
 def test_shards_are_the_same_bytes_whatever_the_workers(agents, repository):

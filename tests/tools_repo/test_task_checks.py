@@ -99,6 +99,13 @@ def test_a_rubric_that_the_solution_does_not_meet_is_unsolvable():
     assert reasons(ONE_CALL, rubric=rubric) == {"unsolvable"}
 
 
+@pytest.mark.parametrize("level", [level for level in LEVELS if level != DECLINE])
+def test_a_solution_that_leaves_a_call_out_is_never_accepted(level):
+    solution = answer(level)["solution"]
+    for left_out in range(len(solution)):
+        assert faults(level, solution=[call for at, call in enumerate(solution) if at != left_out])
+
+
 def test_a_rubric_that_asks_for_no_deed_is_refused():
     calm = _must_tell("calm", never=["P-999"])
     optional = {**_must_call("look", "get_parcel", parcel_id="P-101"), "mandatory": False}
