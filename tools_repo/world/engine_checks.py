@@ -57,7 +57,9 @@ class Report:
     def text(self) -> str:
         """All findings, for the model to read."""
         lines = [f"- {fault}" for fault in self.faults]
-        return "\n".join([*lines, *(f"- {tool}: {line}" for tool, found in self.findings.items() for line in found)])
+        return "\n".join(
+            [*lines, *(f"- {tool}: {line}" for tool in sorted(self.findings) for line in self.findings[tool])]
+        )
 
 
 @dataclass(frozen=True)
@@ -114,10 +116,16 @@ class Examination:
             return self.report
         recorded = await self._tests(seen.tests)
         calls = {call.key: call for call in [*self._own(), *self._chosen(recorded)]}
-        ran = await asyncio.gather(*(self._repeat(call) for call in calls.values()))
         self.report.calls = len(calls)
-        self._covered(dict(zip(calls, ran, strict=True)), calls)
+        await asyncio.gather(
+            *(self._hold(spec, [c for c in calls.values() if c.tool == spec.name]) for spec in self.tools)
+        )
         return self.report
+
+    async def _hold(self, spec: ToolSpec, calls: Sequence[_Call]) -> None:
+        """Hold a tool against its specification, call by call: what is found first must not depend on timing, since it
+        goes back to the model and makes the address of the next call."""
+        self._covered(spec, [(call, ran) for call in calls if (ran := await self._repeat(spec, call)) is not None])
 
     async def _tests(self, tests: Sequence[str]) -> list[_Call]:
         """Run the module's own tests; the calls that they made."""
@@ -186,9 +194,8 @@ class Examination:
                 calls.append(_Call(spec.name, arguments, self.state, None, must_fail=True))
         return calls
 
-    async def _repeat(self, call: _Call) -> Ran | None:
+    async def _repeat(self, spec: ToolSpec, call: _Call) -> Ran | None:
         """Run a call twice and hold it against the specification."""
-        spec = self.checks.tools[call.tool].spec
         about = f"called with {dump(call.arguments)[:200]}"
         if call.tool in self._hung or self.entities.check(call.state):
             # An invalid state was made by the test itself; a call that led to one is found wrong by itself.
@@ -210,23 +217,19 @@ class Examination:
             self.report.add(call.tool, f"{about}: it succeeds although there is no such record")
         return ran
 
-    def _covered(self, ran: dict[str, Ran | None], calls: dict[str, _Call]) -> None:
-        """Every tool was seen to succeed, every writing one to change something, every one with errors to fail."""
-        for spec in self.tools:
-            if self.report.findings.get(spec.name):
-                continue
-            mine = [
-                (calls[key], done) for key, done in ran.items() if calls[key].tool == spec.name and done is not None
-            ]
-            tested = [done for call, done in mine if call.answer is not None]
-            if not tested:
-                self.report.add(spec.name, "no passing test calls it")
-            elif all(done.error for done in tested):
-                self.report.add(spec.name, "no test shows it succeed")
-            elif spec.semantics.writes and not reads_only(spec) and all(d.state is c.state for c, d in mine):
-                self.report.add(spec.name, f"it never changes {', '.join(spec.semantics.writes)}, which it must")
-            elif (spec.semantics.errors or spec.semantics.preconditions) and not any(done.error for done in tested):
-                self.report.add(spec.name, "no test shows it fail, though it has preconditions or error cases")
+    def _covered(self, spec: ToolSpec, ran: Sequence[tuple[_Call, Ran]]) -> None:
+        """A tool was seen to succeed; if it writes, to change something; if it has errors, to fail."""
+        if self.report.findings.get(spec.name):
+            return
+        tested = [done for call, done in ran if call.answer is not None]
+        if not tested:
+            self.report.add(spec.name, "no passing test calls it")
+        elif all(done.error for done in tested):
+            self.report.add(spec.name, "no test shows it succeed")
+        elif spec.semantics.writes and not reads_only(spec) and all(done.state is call.state for call, done in ran):
+            self.report.add(spec.name, f"it never changes {', '.join(spec.semantics.writes)}, which it must")
+        elif (spec.semantics.errors or spec.semantics.preconditions) and not any(done.error for done in tested):
+            self.report.add(spec.name, "no test shows it fail, though it has preconditions or error cases")
 
 
 def _recorded(done: Done) -> list[_Call]:
