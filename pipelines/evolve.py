@@ -105,6 +105,9 @@ class DesignDomain:
     """The rollout of one domain: its kinds of entity and a sample state."""
 
     tries: int = 3
+    temperature: float | None = 0.7
+    max_tokens: int = 5000
+    """Of an answer: a small model that finds no end is stopped."""
 
     row_type: ClassVar[type] = Domain
     rejected_type: ClassVar[type] = RefusedDomain
@@ -114,7 +117,12 @@ class DesignDomain:
         domain = replace(domain, prompts=list(dict.fromkeys(used)))
         try:
             designed = await design_entities(
-                ask, title=domain.name, description=domain.description, tries=self.tries, temperature=0.7
+                ask,
+                title=domain.name,
+                description=domain.description,
+                tries=self.tries,
+                temperature=self.temperature,
+                max_tokens=self.max_tokens,
             )
         except DesignFailed as failed:
             values = vars(_billed(domain, failed.usage))

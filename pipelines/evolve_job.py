@@ -218,6 +218,7 @@ class Settings:
                 "operators": evolution.operators.weights,
                 "elsewhere": hashlib.sha256(repr(evolution.operators.elsewhere).encode()).hexdigest(),
                 "embedding_model": self._embedding_model,
+                "design": {name: getattr(self.design, name) for name in ("tries", "temperature", "max_tokens")},
                 **{name: getattr(evolution.distinct, name) for name in ("words", "meaning")},
                 **{name: getattr(evolution, name) for name in ("repairs", "temperature", "top_p", "max_tokens")},
             },
