@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
+from itertools import groupby
 from typing import Any
 
 import orjson
@@ -117,6 +118,32 @@ class StatefulWorld:
             if changed:
                 self._before_change = before
             return result
+
+    async def call_all(self, calls: Sequence[tuple[str, str, int]]) -> list[ToolResult]:
+        """Run the calls of one turn, given as for `call`: neighbours that only read at the same time, as nothing that one of
+        them does can show in another; the others one after another.
+
+        Raises:
+            llm.errors.RowError: see `call`.
+        """
+        results: list[ToolResult] = []
+        for reading, run in groupby(calls, lambda call: self._reads(call[0])):
+            group = list(run)
+            if not reading or len(group) == 1:
+                results += [await self.call(*call) for call in group]
+                continue
+            async with self._lock:
+                done = await asyncio.gather(*(self._call(*call) for call in group), return_exceptions=True)
+                for (name, arguments, _), result in zip(group, done, strict=True):
+                    if isinstance(result, BaseException):
+                        raise result
+                    self.past.append(Past(name, arguments, result.content, False))
+                    results.append(result)
+        return results
+
+    def _reads(self, name: str) -> bool:
+        tool = self.checks.tools.get(name)
+        return tool is not None and reads_only(tool.spec)
 
     async def close(self) -> None:
         """Nothing is held."""
