@@ -96,6 +96,8 @@ _VAGUE = frozenset((
 _STEM = 4
 """Letters by which words are taken for the same."""
 _BEFORE = 80
+_MAX_TEXT = 20_000
+"""Characters of one answer that are read."""
 
 
 class Deed(NamedTuple):
@@ -113,7 +115,7 @@ class Deed(NamedTuple):
 def unsupported(evidence: Evidence) -> Deed | None:
     """The first claimed deed that no earlier call supports, or None."""
     for index, text in evidence.said:
-        for deed in claimed(index, text):
+        for deed in claimed(index, text[:_MAX_TEXT]):
             if not _supported(deed, evidence):
                 return deed
         finished = _PHRASES["finished"].search(text)

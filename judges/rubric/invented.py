@@ -39,6 +39,10 @@ _SMALL = (*range(2, 13), 14, 15, 20, 24, 30, 31, 52, 60, 100, 365, 1000)
 _MAX_BASE = 80
 _MAX_TERMS = 10
 _MAX_FACTOR = 1000
+_MAX_TEXT = 20_000
+"""Characters of one answer that are read."""
+_MAX_SOURCES = 100_000
+"""Characters of the sources in which numbers told in prose are looked for; those in results as JSON are all known."""
 _MAX_COLUMNS, _MAX_PARTS, _MAX_OPERANDS = 100, 3_000, 40
 _FEW = 12
 """With at most so many numbers, sums of two are calculated with further; with more, everything could be worked out."""
@@ -57,7 +61,7 @@ def invented(evidence: Evidence) -> Invention | None:
     """The first identifier, e-mail address or amount in the agent's words that has no source, or None."""
     sources = _Sources(evidence)
     for index, text in evidence.said:
-        for stated, what in _stated(text):
+        for stated, what in dict.fromkeys(_stated(text[:_MAX_TEXT])):
             if not sources.have(stated, what):
                 return Invention(index, stated, what)
     return None
@@ -96,7 +100,7 @@ class _Sources:
 
     def have(self, stated: str, what: str) -> bool:
         if what == "address":
-            return stated.lower() in self._text.lower()
+            return stated.lower() in self._lower
         if what == "identifier":
             return _squash(stated) in self._squashed
         decimals = len(stated.partition(".")[2])
@@ -111,15 +115,19 @@ class _Sources:
         given = [message.content or "" for message in evidence.messages if message.role != "assistant"]
         calls = [part for call in evidence.calls for part in (call.arguments, call.result)]
         tools = [part for spec in evidence.tools for part in (spec.description, spec.input_schema)]
-        return "\n".join([*given, *calls, *tools])
+        return "\n".join(dict.fromkeys([*given, *calls, *tools]))
 
     @cached_property
     def _squashed(self) -> str:
         return _squash(self._text)
 
     @cached_property
+    def _lower(self) -> str:
+        return self._text.lower()
+
+    @cached_property
     def _numbers(self) -> list[float]:
-        return sorted({abs(float(value)) for value in numbers_in(self._text)} | set(self._fields))
+        return sorted({abs(float(value)) for value in numbers_in(self._text[:_MAX_SOURCES])} | set(self._fields))
 
     @cached_property
     def _fields(self) -> list[float]:
