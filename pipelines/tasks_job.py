@@ -21,7 +21,7 @@ from schemas.documents import FailedRow
 from tools_repo.levels import LevelWeights
 from tools_repo.world_text import tools_shown, world_shown
 
-EMBEDDED_TOKENS = 1_200
+EMBEDDED_TOKENS = 600
 """The embedded model goes on for ever where it loses the thread: its answers are cut after so many tokens."""
 
 

@@ -7,15 +7,11 @@ Everything here is decided by code. Faults are phrased so that a model can mend 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import orjson
-from jsonschema.exceptions import best_match
-from jsonschema.validators import validator_for
 
 from judges.rubric.check import check_rubric
 from judges.rubric.decide import decide
@@ -34,8 +30,8 @@ from schemas.agentic import (
     Agent,
     ReferenceCall,
 )
-from schemas.tools import ToolSpec
 from tools_repo.agent_checks import Fault
+from tools_repo.reference_calls import has_failed, identifier, made, plain, reads_only, result_fault, stands, texts_of
 from tools_repo.task_forms import Draft
 from tools_repo.user_checks import names_tool, tells_value
 from tools_repo.world import ToolResult
@@ -52,8 +48,6 @@ _COUNTS = {
     MISSING_INFORMATION: (1, 99),
 }  # fmt: skip
 """Fewest and most calls of a solution."""
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}.*")
-_PLAIN = re.compile(r"[^a-z0-9]")
 
 
 @dataclass(frozen=True)
@@ -134,7 +128,7 @@ class TaskCheck:
                     "repeats_sibling", f'this is too much like the task "{other.title}": ask for something else'
                 )
                 return
-            same_calls = self.level == other.level and _made(self.draft.solution) == _made(other.solution)
+            same_calls = self.level == other.level and made(self.draft.solution) == made(other.solution)
             if self.draft.solution and same_calls:
                 yield Fault(
                     "repeats_sibling", f'the calls are those of the task "{other.title}": ask for something else'
@@ -148,7 +142,7 @@ class TaskCheck:
         checks, state = Checks(self.agent.tools, self.model), self.start
         for number, call in enumerate(calls, start=1):
             here = f"{where} {number} ({call.tool})"
-            spec, failed = tools[call.tool], _failed(call)
+            spec, failed = tools[call.tool], has_failed(call)
             patch = orjson.loads(call.patch)
             allowed = checks(call.tool, call.arguments, state)
             if isinstance(allowed, ToolResult) and not failed:
@@ -158,10 +152,10 @@ class TaskCheck:
             if patch and failed:
                 yield Fault("invalid_solution", f"{here}: a call whose result is an error changes nothing")
                 return
-            if patch and _reads_only(spec):
+            if patch and reads_only(spec):
                 yield Fault("invalid_solution", f"{here}: this tool only reads, so it changes nothing")
                 return
-            if not failed and (fault := _result_fault(call, spec)):
+            if not failed and (fault := result_fault(call, spec)):
                 yield Fault("invalid_solution", f"{here}: its result does not meet the output schema: {fault}")
                 return
             allowed_kinds = set(spec.semantics.writes) & set(self.model.kinds)
@@ -187,7 +181,7 @@ class TaskCheck:
                 "wrong_level", f'a task of this level has {needed} calls in "solution", not {len(draft.solution)}'
             )
             return
-        failed = [_failed(call) for call in draft.solution]
+        failed = [has_failed(call) for call in draft.solution]
         if level == RECOVERY:
             if True not in failed or failed[-1] or not failed[0]:
                 yield Fault("wrong_level", 'the first call of "solution" fails with an error, and the last succeeds')
@@ -203,14 +197,14 @@ class TaskCheck:
             yield Fault("wrong_level", "a call needs the result of an earlier one: let each stand on its own")
         if level == MISSING_INFORMATION:
             asked = [fact.value for fact in draft.facts if not fact.volunteered]
-            given = [v for call in draft.solution for v in _texts_of(orjson.loads(call.arguments))]
+            given = [v for call in draft.solution for v in texts_of(orjson.loads(call.arguments))]
             if not any(tells(answer, value) for answer in asked for value in given):
                 yield Fault("wrong_level", "no argument holds the value of a fact that is not volunteered")
         if level == DECLINE:
             tools = {tool.name: tool for tool in self.agent.tools}
             if any(orjson.loads(call.patch) or tools[call.tool].semantics.writes for call in draft.solution):
                 yield Fault("wrong_level", 'in a task to be declined "solution" only reads')
-            if all(_failed(call) for call in draft.violation):
+            if all(has_failed(call) for call in draft.violation):
                 yield Fault("wrong_level", 'a call of "violation" succeeds: it is what must not be done')
 
     def _told(self) -> str:
@@ -224,26 +218,26 @@ class TaskCheck:
         """Whether an argument holds a value that only an earlier result tells."""
         told, results = self._told(), ""
         for call in self.draft.solution:
-            values = _texts_of(orjson.loads(call.arguments))
-            if any(_stands(value, results) and not _stands(value, told) for value in values):
+            values = texts_of(orjson.loads(call.arguments))
+            if any(stands(value, results) and not stands(value, told) for value in values):
                 return True
             results += f" {call.result}"
         return False
 
     def _knowable(self) -> Iterator[Fault]:
         """Identifiers in the solution's arguments that nobody has told the agent."""
-        known = _plain(self._told())
+        known = plain(self._told())
         for number, call in enumerate(self.draft.solution, start=1):
-            for value in _texts_of(orjson.loads(call.arguments)):
-                mark = _plain(value)
-                if _identifier(value) and mark not in known:
+            for value in texts_of(orjson.loads(call.arguments)):
+                mark = plain(value)
+                if identifier(value) and mark not in known:
                     yield Fault(
                         "unknowable",
                         f"solution {number} ({call.tool}): nobody has told the assistant {value[:60]!r}; make it a fact, or "
                         "let an earlier call's result tell it",
                     )
                     return
-            known += _plain(call.result)
+            known += plain(call.result)
 
     def _feasible(self) -> Iterator[Fault]:
         assert not isinstance(self.start, str)
@@ -271,59 +265,3 @@ class TaskCheck:
         verdicts = [decide(criterion, evidence, rubric) for criterion in rubric if criterion.mandatory]
         if all(verdict is None or verdict.passed for verdict in verdicts):
             yield Fault("permits_violation", 'the calls of "violation" break no mandatory criterion: forbid them')
-
-
-def _made(calls: Sequence[ReferenceCall]) -> list[tuple[str, str]]:
-    return [
-        (call.tool, orjson.dumps(orjson.loads(call.arguments), option=orjson.OPT_SORT_KEYS).decode()) for call in calls
-    ]
-
-
-def _reads_only(spec: ToolSpec) -> bool:
-    """Whether a tool says of itself that it changes nothing; one that says nothing may."""
-    hints = orjson.loads(spec.annotations or "{}")
-    semantics = spec.semantics
-    return not semantics.writes and (hints.get("readOnlyHint") is True or bool(semantics.reads))
-
-
-def _failed(call: ReferenceCall) -> bool:
-    result = orjson.loads(call.result)
-    return isinstance(result, dict) and bool(result.get("error"))
-
-
-def _result_fault(call: ReferenceCall, spec: ToolSpec) -> str:
-    schema = spec.returns
-    if schema is None:
-        return ""
-    fault = best_match(validator_for(schema)(schema).iter_errors(orjson.loads(call.result)))
-    return "" if fault is None else fault.message[:200]
-
-
-def _texts_of(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for item in value.values():
-            yield from _texts_of(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts_of(item)
-    elif isinstance(value, str):
-        yield value
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield str(value)
-
-
-def _stands(value: str, text: str) -> bool:
-    return bool(value) and re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE) is not None
-
-
-def _identifier(value: str) -> bool:
-    """Whether text looks like something that nobody can guess: letters and digits mixed, or many digits."""
-    plain = _plain(value)
-    if _DATE.fullmatch(value) or " " in value.strip() or len(plain) < 4:
-        return False
-    digits = sum(character.isdigit() for character in plain)
-    return (digits > 0 and any(c.isalpha() for c in plain)) or (digits >= 6 and digits == len(value))
-
-
-def _plain(text: str) -> str:
-    return _PLAIN.sub("", text.lower())

@@ -163,6 +163,12 @@ def rows(out, kind, row_type):
     return found
 
 
+def drawn_in(out):
+    """The tool-sets that a run was given."""
+    (path,) = Path(out, "tool_sets").glob("*.parquet")
+    return [RecordParser(ToolSet)(values, "", n) for n, values in raw_rows(Piece(str(path), "sets"), None, 1 << 30)]
+
+
 def manifest(out):
     return json.loads(Path(out, "manifest.json").read_text())
 
@@ -192,9 +198,7 @@ def test_agents_are_written_read_back_and_not_written_twice(agents, repository, 
     told = manifest(out)
     assert told["counts"]["read"] == 6 and told["config"]["sampling"]["least"] == 3
     assert told["config"]["tools"][0][0] == "tools.parquet"
-    (drawn,) = Path(out, "tool_sets").glob("*.parquet")
-    sets = [RecordParser(ToolSet)(v, "", n) for n, v in raw_rows(Piece(str(drawn), "sets"), None, 1 << 30)]
-    assert {s.id: s.tools for s in sets} == {agent.id: agent.tools for agent in kept}
+    assert {toolset.id: toolset.tools for toolset in drawn_in(out)} == {agent.id: agent.tools for agent in kept}
 
 
 def test_many_tool_sets_are_read_by_many_workers(agents, repository):
@@ -235,7 +239,7 @@ def test_near_duplicates_and_bad_agents_are_refused_with_the_evidence(agents, re
         assert "4 kept" in agents(*argv, "--keep-duplicates")[1]
 
 
-def test_neighbours_are_found_by_meaning(agents, repository):
+def test_neighbours_are_found_by_meaning(repository, capfd):
     out, (like, *_) = repository / "out", parcel_tools()
     topics = {"parcels": "a courier's parcel at the depot", "violins": "the strings, bow and bridge of a violin"}
     verbs = ("weigh", "label", "repair", "insure", "store", "order", "count", "inspect", "sell", "clean")
@@ -251,12 +255,15 @@ def test_neighbours_are_found_by_meaning(agents, repository):
         for verb in verbs
     ]
     write_parquet(to_table(tools, ToolSpec), str(repository / "tools.parquet"))
-    with ScriptedServer(Agency().answer) as server:
-        argv = ("--output", out, "--agents", 6, "--within", 0, "--distracted", 0, "--toolset-size", "2-2")
-        code, _, stderr = agents(*argv, "--llm", server.spec, "--embedding-model", "minilm")
-    assert code == 0 and "Loading weights" not in stderr
-    for agent in rows(out, "data", Agent):
-        assert agent.sampling == "neighbours" and len({tool.id.split("/")[0] for tool in agent.tools}) == 1
+    argv = ["agentic", "agents", "--tools", repository / "tools.parquet", "--output", out, "--agents", 6, "--within", 0]
+    argv += ["--distracted", 0, "--toolset-size", "2-2", "--llm", "m@http://127.0.0.1:9/v1"]
+    args, _ = beam_runner.arguments().parse_known_args([str(arg) for arg in argv])
+    threads = threading.active_count()
+    args.make(args)
+    assert threading.active_count() == threads  # a process with threads could not fork its workers
+    assert "Loading weights" not in capfd.readouterr().err
+    for toolset in drawn_in(out):
+        assert toolset.sampling == "neighbours" and len({tool.id.split("/")[0] for tool in toolset.tools}) == 1
 
 
 def test_an_estimate_and_a_preview_write_nothing(agents, repository):
@@ -274,15 +281,11 @@ def test_an_estimate_and_a_preview_write_nothing(agents, repository):
         (("--toolset-size", "9-3"), "--toolset-size"),
         (("--within", "2"), "--within"),
         (("--domains", "/nowhere/x.parquet"), "/nowhere"),
-        (("--embedding-model", "."), "--embedding-model"),
     ],
 )
-def test_flags_that_make_no_sense_are_one_line(agents, repository, argv, line, monkeypatch):
-    monkeypatch.chdir(repository)  # a folder that holds no embedding model
-    threads = threading.active_count()
+def test_flags_that_make_no_sense_are_one_line(agents, repository, argv, line):
     code, _, stderr = agents("--output", repository / "out", "--llm", "m@http://127.0.0.1:9/v1", *argv)
     assert code == 2 and line in stderr and "Traceback" not in stderr and not (repository / "out").exists()
-    assert threading.active_count() == threads  # a process with threads could not fork its workers
 
 
 def test_a_repository_without_a_valid_tool_is_one_line(repository, capfd):
