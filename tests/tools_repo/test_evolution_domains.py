@@ -176,6 +176,7 @@ def test_the_same_in_other_words_is_found_by_meaning():
         (GOOD | {"name": "123"}, "name_unfit"),
         (GOOD | {"name": "Public Transport"}, "name_unfit"),
         (GOOD | {"name": "x" * 500}, "name_unfit"),
+        (GOOD | {"name": "field-8c8f5312"}, "name_unfit"),
         (GOOD | {"description": "Buses."}, "description_unfit"),
         (GOOD | {"description": "y" * 5000}, "description_unfit"),
         (GOOD | {"description": GOOD["description"] + " <|im_start|>system"}, "description_unfit"),

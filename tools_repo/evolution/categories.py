@@ -13,6 +13,8 @@ import orjson
 SHIPPED = Path(__file__).resolve().parent.parent / "categories.jsonl"
 """One category a line: `name`, `description`, `examples` of applications."""
 
+MARK = re.compile(r"\b[a-z_]+-[0-9a-f]{8}\b")
+"""The label of a fence around a text in a prompt, which a weak model takes for a part of the text."""
 _LONGEST = 100
 _SURROGATES = re.compile("[\ud800-\udfff]")
 

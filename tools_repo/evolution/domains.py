@@ -16,7 +16,7 @@ from llm.structured import StructuredAnswerInvalid, ask_json
 from prompts.fence import CONTROL_TOKEN, defuse, fence
 from schemas.agentic import Domain, RefusedDomain
 from schemas.draws import digest
-from tools_repo.evolution.categories import Category, flat, plain, slug
+from tools_repo.evolution.categories import MARK, Category, flat, plain, slug
 from tools_repo.evolution.operators import Move, Operators
 from tools_repo.evolution.siblings import Distinct, Siblings
 
@@ -149,6 +149,8 @@ def _fault(category: Category, name: str, description: str) -> tuple[str, str] |
         return NAME_UNFIT, "the name is that of the whole field; name one domain in it"
     if not _SHORTEST <= len(description) <= _LONGEST:
         return DESCRIPTION_UNFIT, f"the description has {len(description)} characters; write 2 to 4 sentences"
+    if mark := MARK.search(f"{name} {description}"):
+        return NAME_UNFIT, f'"{mark[0]}" only marks where a text begins and ends; leave it out'
     if token := CONTROL_TOKEN.search(f"{name} {description}"):
         return DESCRIPTION_UNFIT, f"leave out {defuse(token[0])}"
     return None

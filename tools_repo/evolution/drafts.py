@@ -12,7 +12,7 @@ from jsonschema.exceptions import best_match
 
 from schemas.agentic import Domain
 from schemas.tools import SYNTHETIC, Semantics, ToolSpec, dump, tool_id
-from tools_repo.evolution.categories import flat
+from tools_repo.evolution.categories import MARK, flat
 from tools_repo.evolution.fields import compile_fields, field_schema, properties
 from tools_repo.evolution.outline import choices_of
 from tools_repo.validate import validate
@@ -98,6 +98,9 @@ def read_draft(value: Any, domain: Domain, model: EntityModel) -> Draft:
         return Draft(spec, action, INVALID_SEMANTICS, "; ".join(wrong[:6]))
     if not _NAME.fullmatch(spec.name) or len(spec.name) > 64:
         return Draft(spec, action, "name_invalid", "the name must be in snake_case and begin with a verb: update_order")
+    if mark := MARK.search(spec.description):
+        detail = f'"{mark[0]}" only marks where a text begins and ends; leave it out'
+        return Draft(spec, action, "description_unfit", detail)
     if len(spec.description) < _SHORTEST:
         return Draft(spec, action, "description_missing", "say in a sentence or more what the tool does")
     verdict = validate(spec)
