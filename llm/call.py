@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import orjson
@@ -43,9 +43,10 @@ class Call:
         """
         body: dict[str, Any] = {"model": self.model, "messages": list(self.messages), **self.params}
         if self.schema is not None:
+            schema = orjson.dumps(self.schema)
             body["response_format"] = {
                 "type": "json_schema",
-                "json_schema": {"name": "answer", "strict": True, "schema": _as_given(self.schema)},
+                "json_schema": {"name": "answer", "strict": _closed(schema), "schema": orjson.Fragment(schema)},
             }
         if self.tools:
             body["tools"] = _as_given(self.tools)
@@ -59,6 +60,29 @@ class Call:
         for start in range(0, len(self.body), _PIECE):
             sha.update(self.body[start : start + _PIECE])
         return sha.hexdigest()
+
+
+@lru_cache(maxsize=256)
+def _closed(schema: bytes) -> bool:
+    """Whether the schema may be asked for strictly: OpenAI takes only objects that name all their properties, all required."""
+    pending = [orjson.loads(schema)]
+    while pending:
+        part = pending.pop()
+        if not isinstance(part, dict) or part.keys() & _LOOSE or not part.keys() & _SHAPING:
+            return False
+        properties = part.get("properties", {})
+        if part.get("type") == "object":
+            if part.get("additionalProperties") is not False or set(properties) != set(part.get("required", ())):
+                return False
+        pending += [*properties.values(), *part.get("$defs", {}).values(), *part.get("anyOf", ())]
+        pending += [part["items"]] if "items" in part else []
+    return True
+
+
+_SHAPING = frozenset(["type", "enum", "const", "anyOf", "$ref"])
+"""Without any of these a schema takes anything at all."""
+_LOOSE = frozenset(["oneOf", "allOf", "not", "if", "patternProperties", "dependentRequired", "prefixItems"])
+"""Keywords that strict answers do not know."""
 
 
 def _as_given(value: Any) -> orjson.Fragment:

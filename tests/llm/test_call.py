@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from llm.call import Call
 
 MESSAGES = ({"role": "user", "content": "Why?"},)
@@ -22,3 +24,35 @@ def test_the_order_of_parameters_does_not_change_the_address():
     )
     assert one.address == other.address
     assert len({one.address, Call("m", MESSAGES).address, Call("m", MESSAGES, attempt=1).address}) == 3
+
+
+STRICT = {
+    "type": "object",
+    "properties": {
+        "kind": {"enum": ["a", "b"]},
+        "parts": {"type": "array", "items": {"$ref": "#/$defs/part"}},
+        "note": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+    },
+    "required": ["kind", "parts", "note"],
+    "additionalProperties": False,
+    "$defs": {
+        "part": {"type": "object", "properties": {}, "required": [], "additionalProperties": False},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "strict"),
+    [
+        ({}, True),
+        ({"required": ["kind", "parts"]}, False),
+        ({"additionalProperties": True}, False),
+        ({"properties": {**STRICT["properties"], "note": {}}}, False),
+        ({"properties": {**STRICT["properties"], "note": {"oneOf": [{"type": "string"}]}}}, False),
+        ({"properties": {**STRICT["properties"], "note": {"type": "object"}}}, False),
+        ({"$defs": {"part": {"type": "object", "properties": {"x": True}, "required": ["x"]}}}, False),
+    ],
+)
+def test_an_answer_is_asked_for_strictly_only_under_a_schema_that_allows_it(change, strict):
+    body = json.loads(Call("m", MESSAGES, schema={**STRICT, **change}).body)
+    assert body["response_format"]["json_schema"]["strict"] is strict
