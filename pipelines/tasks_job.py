@@ -96,6 +96,7 @@ def job(args: argparse.Namespace) -> Job:
         roles=roles,
         tasks=lambda agent: (agent,),
         tasks_per_row=1,
+        rows_per_task=step.tasks,
         build=partial(_build, config),
         estimate=partial(estimate, step),
         rows={"data": AgentTask, "rejected": RefusedTask, "failed": FailedRow},

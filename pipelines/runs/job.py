@@ -54,6 +54,8 @@ class Job:
     """Names of all prompts that the job may use."""
     config: dict[str, Any] = field(default_factory=dict)
     """Every setting that shapes the rows, for the manifest and its fingerprint."""
+    rows_per_task: int = 1
+    """Rows that a task is expected to make, for the progress line."""
     max_row_bytes: int = 5_000_000
     source: Callable[[Any], str] = lambda row: row.source_text
     """The text that a finished row was made from, for previews."""

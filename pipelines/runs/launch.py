@@ -141,7 +141,7 @@ def _run(
         try:
             check_models(runtime)
             out.begin()
-            total = found.rows and found.rows * job.tasks_per_row
+            total = found.rows and found.rows * job.tasks_per_row * job.rows_per_task
             with Progress(Path(models.state or "/nonexistent"), total):
                 counters = runner.execute(job, models, found, out, _shards(job, found), zygote)
             calls = _calls(job, counters, prices)
