@@ -11,7 +11,8 @@ _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 _LANGUAGE = """
 break case catch class const continue debugger default delete do else enum export extends false finally for function if
 import in instanceof new null return super switch this throw true try typeof var void while with implements interface
-let package private protected public static yield await async of
+let package private protected public static yield await async of unique keyof infer readonly asserts is abstract as satisfies
+accessor declare module namespace type
 """
 _NO_ALIAS = "any bigint boolean never number object string symbol undefined unknown intrinsic"
 _RESERVED = frozenset(f"{_LANGUAGE} {_NO_ALIAS}".split())
