@@ -5,7 +5,6 @@ write_card(Path("out/wiki"), manifest)
 
 from __future__ import annotations
 
-import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,76 +12,19 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pipelines.runs import figures, templates
-from pipelines.runs.licenses import hub_license, license_metadata, obligations
+from pipelines.runs.card_metadata import by_count, card_metadata, counted, type_name
+from pipelines.runs.licenses import hub_license, obligations
 from pipelines.runs.masking import masked, masked_command, masked_text
-from pipelines.runs.survey import RATIO_MAX, Rows, Scores, Survey, quantile, survey_run
+from pipelines.runs.survey import RATIO_MAX, Scores, Survey, quantile, survey_run
+from pipelines.runs.tool_card import write_tool_card
 from pipelines.runs.tool_view import are_tools
 from schemas.manifest import Manifest
 
 if TYPE_CHECKING:
-    from huggingface_hub import DatasetCardData
+    pass
 
-_SIZES = (
-    (10**3, "n<1K"),
-    (10**4, "1K<n<10K"),
-    (10**5, "10K<n<100K"),
-    (10**6, "100K<n<1M"),
-    (10**7, "1M<n<10M"),
-    (10**8, "10M<n<100M"),
-    (10**9, "100M<n<1B"),
-    (10**10, "1B<n<10B"),
-    (10**11, "10B<n<100B"),
-    (10**12, "100B<n<1T"),
-)
-_LANGUAGE = re.compile(r"[a-z]{2,3}")
-_CONFIGS = {"data": "default", "rejected": "rejected"}
 _SAMPLES, _EXCERPT = 3, 700
 _UNSHOWN = ("text", "source_text", "messages", "tools", "verdicts", "prompts")
-
-
-def size_category(rows: int) -> str:
-    """The Hub's size category for a number of rows."""
-    return next((name for limit, name in _SIZES if rows < limit), "n>1T")
-
-
-def card_metadata(manifest: Manifest, survey: Survey) -> DatasetCardData:
-    """The card's YAML front matter."""
-    from huggingface_hub import DatasetCardData
-
-    configs, infos = [], []
-    for rows in survey:
-        name = _CONFIGS.get(rows.folder)
-        # `datasets` fails on a configuration whose shards have no row.
-        if name is None or not rows.count:
-            continue
-        default = {"default": True} if name == "default" else {}
-        configs.append(
-            {"config_name": name, "data_files": [{"split": "train", "path": f"{rows.folder}/*.parquet"}], **default}
-        )
-        infos.append({"config_name": name, **_dataset_info(rows)})
-    license_ = license_metadata(_counted(survey.data, "license", manifest.licenses))
-    languages = _languages(_counted(survey.data, "language", manifest.languages))
-    columns = set(survey.data.schema.names) if survey.data.schema else set()
-    optional = {
-        "license_name": license_.name,
-        "license_details": figures.one_line(license_.details, 2000) if license_.details else None,
-        "configs": configs or None,
-        "dataset_info": infos or None,
-    }
-    return DatasetCardData(
-        language=languages or None,
-        license=license_.license,
-        annotations_creators=["machine-generated"],
-        language_creators=["machine-generated"],
-        multilinguality=["multilingual" if len(languages) > 1 else "monolingual"] if languages else None,
-        size_categories=[size_category(survey.data.count)],
-        source_datasets=["extended"] if "source_text" in columns else None,
-        task_categories=["text-generation"],
-        task_ids=["language-modeling"] if "text" in columns else None,
-        pretty_name=figures.one_line(manifest.title, 120) or "Tokenmill dataset",
-        tags=["synthetic", "tokenmill", figures.one_line(manifest.job, 40).replace("_", "-")],
-        **{key: value for key, value in optional.items() if value is not None},
-    )
 
 
 def write_card(out: Path, manifest: Manifest, survey: Survey | None = None) -> Path:
@@ -96,11 +38,9 @@ def write_card(out: Path, manifest: Manifest, survey: Survey | None = None) -> P
     """
     survey = survey or survey_run(out)
     if are_tools(survey.data.schema or survey.rejected.schema):
-        from pipelines.runs.tool_card import write_tool_card
-
         return write_tool_card(out, manifest, survey)
     metadata = card_metadata(manifest, survey)
-    licenses = _counted(survey.data, "license", manifest.licenses)
+    licenses = counted(survey.data, "license", manifest.licenses)
     body = templates.render(
         "README.md.j2",
         m=manifest,
@@ -112,13 +52,13 @@ def write_card(out: Path, manifest: Manifest, survey: Survey | None = None) -> P
             for model in manifest.models
         ],
         funnel=funnel(manifest, survey),
-        reasons=_by_count(manifest.reasons),
-        errors=_by_count(manifest.errors),
+        reasons=by_count(manifest.reasons),
+        errors=by_count(manifest.errors),
         scores=[_score_line(check, scores) for check, scores in _merged_scores(survey)],
         ratio=[quantile(survey.data.ratios[:-1], q, RATIO_MAX) for q in (0.05, 0.5, 0.95)]
         if survey.data.ratios[:-1].any()
         else None,
-        licenses=[(stated, hub_license(stated), rows) for stated, rows in _by_count(licenses)],
+        licenses=[(stated, hub_license(stated), rows) for stated, rows in by_count(licenses)],
         obligations=obligations(licenses),
         columns=_columns((survey.data if survey.data.schema else survey.rejected).schema),
         trajectories=survey.trajectories and survey.trajectories.tables(),
@@ -148,31 +88,6 @@ def funnel(manifest: Manifest, survey: Survey) -> list[tuple[str, int, str]]:
         ("failed", counts.get("failed", survey.failed.count), "could not be processed, unusable inputs included"),
     ]
     return [(name, n, meaning) for name, n, meaning in stages if n is not None]
-
-
-def _dataset_info(rows: Rows) -> dict[str, Any]:
-    from datasets import Features
-
-    return {
-        "features": Features.from_arrow_schema(rows.schema)._to_yaml_list(),
-        "splits": [{"name": "train", "num_bytes": rows.arrow_bytes, "num_examples": rows.count}],
-        "download_size": rows.disk_bytes,
-        "dataset_size": rows.arrow_bytes,
-    }
-
-
-def _counted(rows: Rows, column: str, otherwise: dict[str, int]) -> dict[str, int]:
-    """Rows by value of `column`, as the shards have it, or else as the manifest says."""
-    return dict(rows.values[column]) if column in rows.values else dict(otherwise)
-
-
-def _languages(counts: dict[str, int]) -> list[str]:
-    ranked = (code.lower() for code, _ in _by_count(counts))
-    return list(dict.fromkeys(c for c in ranked if _LANGUAGE.fullmatch(c) and c != "und"))
-
-
-def _by_count(counts: dict[str, int]) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _merged_scores(survey: Survey) -> list[tuple[str, Scores]]:
@@ -212,15 +127,6 @@ def _columns(schema: pa.Schema | None) -> list[tuple[str, str, str]]:
     if schema is None:
         return []
     return [(f.name, type_name(f.type), (f.metadata or {}).get(b"doc", b"").decode("utf-8", "replace")) for f in schema]
-
-
-def type_name(kind: pa.DataType) -> str:
-    """`list<struct<check, score>>` for an Arrow type: nested names, no nested types."""
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return f"list<{type_name(kind.value_type)}>"
-    if pa.types.is_struct(kind):
-        return f"struct<{', '.join(f.name for f in kind)}>"
-    return str(kind)
 
 
 def _record(row: dict[str, Any], lengths: dict[str, int]) -> dict[str, Any]:

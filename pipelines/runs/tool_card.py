@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from pipelines.runs import figures, templates
-from pipelines.runs.card import card_metadata, type_name
+from pipelines.runs.card_metadata import card_metadata, type_name
 from pipelines.runs.licenses import hub_license
 from pipelines.runs.masking import masked_command, masked_text
 from pipelines.runs.survey import Survey

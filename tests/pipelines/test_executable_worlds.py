@@ -65,7 +65,7 @@ def test_a_task_s_tools_run_as_code_and_the_others_are_simulated(tmp_path):
 
 def test_what_holds_no_engines_is_one_line(tmp_path):
     write_parquet(to_table(list(TOOLS), ToolSpec), str(tmp_path / "tools.parquet"))
-    with pytest.raises(UsageError, match="--engines .*no column"):
+    with pytest.raises(UsageError, match=r"--engines .*no column"):
         find_engines([str(tmp_path / "tools.parquet")])
     with pytest.raises(UsageError, match="no such file"):
         find_engines([str(tmp_path / "none.parquet")])

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from pipelines.runs import figures
-from pipelines.runs.card import size_category, write_card
+from pipelines.runs.card import write_card
+from pipelines.runs.card_metadata import size_category
 from pipelines.runs.licenses import HUB_LICENSES, hub_license, license_metadata, obligations
 from pipelines.runs.masking import masked, masked_command, masked_text
 from pipelines.runs.survey import survey_run
