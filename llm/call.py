@@ -71,9 +71,9 @@ def _closed(schema: bytes) -> bool:
         if not isinstance(part, dict) or part.keys() & _LOOSE or not part.keys() & _SHAPING:
             return False
         properties = part.get("properties", {})
-        if part.get("type") == "object":
-            if part.get("additionalProperties") is not False or set(properties) != set(part.get("required", ())):
-                return False
+        named = part.get("additionalProperties") is False and set(properties) == set(part.get("required", ()))
+        if part.get("type") == "object" and not named:
+            return False
         pending += [*properties.values(), *part.get("$defs", {}).values(), *part.get("anyOf", ())]
         pending += [part["items"]] if "items" in part else []
     return True

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from pipelines.runs import figures
 from pipelines.runs.licenses import license_metadata
 from pipelines.runs.survey import Rows, Survey
 from schemas.manifest import Manifest
