@@ -102,12 +102,13 @@ def test_two_runs_cannot_write_to_one_folder(tmp_path):
 @pytest.mark.parametrize("mode", ["in_memory", "multi_processing"])
 def test_an_interrupted_run_says_so_in_one_line_and_goes_on_where_it_was(tmp_path, mode):
     corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text("".join(json.dumps(row) + "\n" for row in documents(40, 4)))
-    with ScriptedServer(Writer(), latency=0.1) as server:
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in documents(20, 4)))
+    with ScriptedServer(Writer(), latency=0.4) as server:
         argv = [*command(server, corpus, tmp_path / "out", tmp_path / "a.sqlite", mode), "--no-judge"]
+        argv[argv.index("--max-concurrency") + 1] = "4"
         process = subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         end = time.monotonic() + 60
-        while server.log.answered < 16 and time.monotonic() < end:
+        while server.log.answered < 4 and time.monotonic() < end:
             time.sleep(0.002)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
@@ -115,5 +116,5 @@ def test_an_interrupted_run_says_so_in_one_line_and_goes_on_where_it_was(tmp_pat
         told = [line for line in said.splitlines() if line.startswith("tokenmill:")]
         assert len(told) == 1 and "interrupted" in told[0] and "Traceback" not in said
         subprocess.run(argv, check=True, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        assert len(server.log.bodies) == 160  # two rephrasings in two chunks
-        assert sum(count - 1 for count in server.log.bodies.values()) <= 3 * 8 * 2
+        assert len(server.log.bodies) == 80  # two rephrasings in two chunks
+        assert sum(count - 1 for count in server.log.bodies.values()) <= 3 * 4 * 2

@@ -136,6 +136,9 @@ def test_a_killed_writer_never_leaves_a_torn_checkpoint(tmp_path):
             [sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, env=environment, text=True
         )
         writer.stdout.readline()
+        end = time.monotonic() + 60
+        while latest_checkpoint(tmp_path) is None and time.monotonic() < end:
+            time.sleep(0.01)
         time.sleep(0.3 + delays.random() * 0.5)
         writer.send_signal(signal.SIGKILL)
         writer.wait()
