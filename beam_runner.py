@@ -9,51 +9,55 @@ Flags that a job does not know go to Apache Beam (`--runner=FlinkRunner --flink_
 from __future__ import annotations
 
 import argparse
+import importlib
 import logging
 import os
 import sys
 from collections.abc import Sequence
 
+JOBS = {
+    "knowledge": ("pipelines.knowledge_job", "rewrite documents in diverse styles, verified for fidelity"),
+    "math": ("pipelines.math_job", "turn mathematics into learning notes in English, every calculation verified"),
+    "tools": ("pipelines.tools_job", "harvest, evolve, curate and implement tool specifications"),
+    "agentic": ("pipelines.agentic_job", "make tool-use trajectories: agents, tasks, users, worlds, judges"),
+    "publish": ("pipelines.runs.publish", "upload a finished run to the Hugging Face Hub"),
+}
 
-def arguments() -> argparse.ArgumentParser:
-    """The parser of all subcommands."""
-    from pipelines import agentic_job, knowledge_job, math_job, tools_job
-    from pipelines.runs import publish
 
+def arguments(job: str = "") -> argparse.ArgumentParser:
+    """The parser of all subcommands; where `job` names one, the others, which take seconds to import, stay empty."""
     parser = argparse.ArgumentParser(prog="beam_runner.py", description=__doc__.split("\n", 1)[0], allow_abbrev=False)
     commands = parser.add_subparsers(dest="job", required=True, metavar="JOB")
-    for name, module, help in (
-        ("knowledge", knowledge_job, "rewrite documents in diverse styles, verified for fidelity"),
-        ("math", math_job, "turn mathematics into learning notes in English, every calculation verified"),
-    ):
-        command = commands.add_parser(name, help=help, description=module.__doc__, allow_abbrev=False)
+    for name, (path, help) in JOBS.items():
+        if job in JOBS and name != job:
+            commands.add_parser(name, help=help)
+            continue
+        module = importlib.import_module(path)
+        command = commands.add_parser(
+            name,
+            help=help,
+            description=module.__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter if name == "agentic" else argparse.HelpFormatter,
+            allow_abbrev=False,
+        )
         module.add_arguments(command)
-        command.set_defaults(make=module.job)
-    command = commands.add_parser("tools", help="harvest real tool specifications", allow_abbrev=False)
-    tools_job.add_arguments(command)
-    command = commands.add_parser(
-        "agentic",
-        help="make tool-use trajectories: agents, tasks, users, worlds, judges",
-        description=agentic_job.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    agentic_job.add_arguments(command)
-    command = commands.add_parser(
-        "publish", help="upload a finished run to the Hugging Face Hub", description=publish.__doc__, allow_abbrev=False
-    )
-    publish.add_arguments(command)
-    command.set_defaults(run=publish.run)
+        if name in ("knowledge", "math"):
+            command.set_defaults(make=module.job)
+        elif name == "publish":
+            command.set_defaults(run=module.run)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line; the exit code."""
     logging.basicConfig(level=logging.DEBUG if os.environ.get("TOKENMILL_DEBUG") else logging.ERROR)
-    from pipelines import agentic_job
-
     argv = list(sys.argv[1:] if argv is None else argv)
-    args, beam_args = arguments().parse_known_args(agentic_job.spelled_out(argv))
+    spelled = argv
+    if argv[:1] == ["agentic"]:
+        from pipelines.agentic_job import spelled_out
+
+        spelled = spelled_out(argv)
+    args, beam_args = arguments(argv[0] if argv else "").parse_known_args(spelled)
     args.command_line = ["python", "beam_runner.py", *argv]
     if hasattr(args, "chain"):  # several jobs, one after another
         return args.chain(args, beam_args)
@@ -62,8 +66,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"tokenmill: unknown flag {beam_args[0]}", file=sys.stderr)
             return 2
         return args.run(args)
-    if hasattr(args, "chain"):
-        return args.chain(args, beam_args)
     from pipelines.runs.errors import UsageError
     from pipelines.runs.launch import launch
 
