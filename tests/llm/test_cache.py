@@ -478,11 +478,11 @@ def test_a_full_disk_stops_clearly_and_keeps_what_was_acknowledged(small_disk):
 def test_the_log_stays_bounded_while_writing_never_pauses(path):
     async def scenario():
         async with opened(path) as cache:
-            for batch in range(60):
+            for batch in range(120):
                 await asyncio.gather(
                     *(cache.put(address((batch, i)), Entry(200, os.urandom(100_000))) for i in range(10))
                 )
             assert path.stat().st_size > 10_000_000
-            assert path.with_name(path.name + "-wal").stat().st_size < 40_000_000
+            assert path.with_name(path.name + "-wal").stat().st_size < 80_000_000  # of 120 MB written; a slow disk may skip a turn
 
     asyncio.run(scenario())
