@@ -21,7 +21,7 @@ from judges.fact_shares import other_dates, ranks, same_duration, told_as_shares
 from judges.fact_text import Fact
 from judges.fact_words import FUNCTION_WORDS, ORDINALS, SIZES
 from judges.facts import Facts, extract
-from judges.negation import negations_changed
+from judges.negation import denies, negations_changed
 from judges.unchanged import plainly_covers
 from schemas.verdicts import Verdict
 
@@ -39,7 +39,6 @@ REASONS = (
 
 Span = tuple[int, int, str]
 """Start, end (characters) and kind of a fact that differs."""
-_NEGATIONS = frozenset(["not", "never", "cannot", "t"])
 _CLEAN = Verdict("coverage", True, 1.0)
 _FINDINGS = 24
 """Most findings in a verdict; a longer list helps neither a person nor a repair."""
@@ -87,8 +86,7 @@ class Coverage:
                 forgiven = len(lost)
             else:
                 found += lost
-        negated = not (_NEGATIONS.isdisjoint(before.words) and _NEGATIONS.isdisjoint(after.words))
-        if self.negations and negated and language[:2] in ("en", "", "un"):
+        if self.negations and (denies(before.words) or denies(after.words)) and language[:2] in ("en", "", "un"):
             for changes, in_source in zip(negations_changed(source, rewrite), (True, False), strict=True):
                 for start, end, word in changes:
                     fact = Fact("negation", start, end, (word,))

@@ -9,7 +9,7 @@ everything vaguer is left to the judge model.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from judges.fact_text import split_words
 from judges.fact_words import FUNCTION_WORDS
@@ -72,6 +72,14 @@ _TOKEN = re.compile(r"[^\W\d_]+")
 
 Change = tuple[int, int, str]
 """Start and end (characters) of a negation in one text, and the word it negates there and not in the other."""
+
+
+_CUES = frozenset(["not", "never", "cannot", "t"])
+
+
+def denies(words: Set[str]) -> bool:
+    """Whether a text of these words, split as `split_words` does, has a negation that `negations_changed` looks at."""
+    return not _CUES.isdisjoint(words)
 
 
 def negations_changed(source: str, rewrite: str) -> tuple[list[Change], list[Change]]:

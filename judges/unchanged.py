@@ -24,7 +24,7 @@ from judges.fact_words import (
     UNITS,
     ordinary,
 )
-from judges.negation import negations_changed
+from judges.negation import denies, negations_changed
 
 _CLOSER_WORDS = frozenset(
     [*NUMBER_WORDS, *IMPLIED, *DECADES, *SCALES, *SHORT_SCALES]
@@ -50,13 +50,8 @@ _BESIDE_NUMBERS = frozenset([*MONTHS, *UNIT_PREFIXES]) - _CLOSER_WORDS
 """Words that take one only beside a number: in "the square of Porto" and "Jan Sobieski" they are words like others."""
 _BESIDE = 9
 _DIGITS = frozenset(digits)
-_NUMBER = re.compile(
-    rf"\d\w{{0,2}}[\s,.-]{{1,2}}(?:(?:of|the)\s){{0,2}}(?:{_BESIDE})|\b(?:{_BESIDE})\W{{1,2}}(?:of\s)?(?:the\s)?\d",
-    re.IGNORECASE,
-)
 _NUMBER = re.compile(r"(\d+(?:[.,]\d+)*) ?([a-z]*)")
 _CAPITAL = re.compile(r"[A-Z]\w*")
-_NEGATIONS = frozenset(["not", "never", "cannot", "t"])
 _BEGINNINGS = frozenset(["", ". ", "? ", "! ", "\n", "\n\n", '"'])
 
 
@@ -79,10 +74,9 @@ def plainly_covers(source: str, rewrite: str) -> bool:
         return False
     if not (before.names <= after.words and after.names <= before.words):
         return False
-    negated = not (_NEGATIONS.isdisjoint(before.words) and _NEGATIONS.isdisjoint(after.words))
-    if negated and any(negations_changed(source, rewrite)):
+    if not (_common(before.firsts - after.words) and _common(after.firsts - before.words)):
         return False
-    return _common(before.firsts - after.words) and _common(after.firsts - before.words)
+    return not ((denies(before.words) or denies(after.words)) and any(negations_changed(source, rewrite)))
 
 
 def _common(words: frozenset[str]) -> bool:
