@@ -16,12 +16,12 @@ from pathlib import Path
 
 from bench.fidelity.data import HALVES, Pair, pairs
 from bench.fidelity.faults import FAULTS, plant
-from bench.fidelity.table import ALL_FACTS, HONEST, Table
+from bench.fidelity.table import FACTS, HONEST, Table
 from judges.coverage import Coverage
 from judges.similarity import Similarity
 from schemas.draws import digest
 
-TARGETS = {ALL_FACTS: 0.95}
+TARGETS = dict.fromkeys(FACTS, 0.95)
 """Least share that (a) and (b) together should catch, on the test half."""
 TOLERATED = 0.05
 """Largest share of honest paraphrases that they may refuse."""
