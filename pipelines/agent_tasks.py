@@ -20,7 +20,7 @@ from llm.models import Models
 from pipelines.transforms import DATA, FAILED, REJECTED
 from pipelines.transforms.records import RecordParser
 from pipelines.transforms.rollout import Accepted, Rejected, Rollout, Several
-from pipelines.transforms.sinks import WriteShards
+from pipelines.transforms.sinks import write_outputs
 from pipelines.transforms.sources import Piece, ReadRows
 from prompts.fence import fence
 from schemas.agentic import Agent, AgentTask, RefusedTask
@@ -214,6 +214,5 @@ def build(
     agents, unreadable = root | "Read" >> ReadRows(pieces, config.parser, max_bytes=config.max_row_bytes)
     written = agents | "Write tasks" >> Rollout(config.step, models)
     failed = (unreadable, written[FAILED]) | "All failed" >> beam.Flatten()
-    _ = written[DATA] | "Write data" >> WriteShards(f"{folder}/data", AgentTask, shards)
-    _ = written[REJECTED] | "Write rejected" >> WriteShards(f"{folder}/rejected", RefusedTask, shards)
-    _ = failed | "Write failed" >> WriteShards(f"{folder}/failed", FailedRow, shards)
+    rows = {DATA: written[DATA], REJECTED: written[REJECTED], FAILED: failed}
+    write_outputs(rows, folder, AgentTask, RefusedTask, shards)

@@ -16,11 +16,10 @@ import apache_beam as beam
 from llm.models import Models
 from pipelines.transforms import DATA, FAILED, REJECTED
 from pipelines.transforms.rollout import Rollout, Step
-from pipelines.transforms.sinks import WriteShards
+from pipelines.transforms.sinks import write_outputs
 from pipelines.transforms.sources import Parser, Piece, ReadRows
 from pipelines.trying import Try
 from schemas.agentic import RefusedTrajectory, Trajectory
-from schemas.documents import FailedRow
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,5 @@ def build(
     tries = tasks | "Repeat" >> beam.FlatMap(config.tries) | "Spread" >> beam.Reshuffle()
     run = tries | "Run and judge" >> Rollout(config.step, models)
     failed = (unreadable, run[FAILED]) | "All failed" >> beam.Flatten()
-    _ = run[DATA] | "Write data" >> WriteShards(f"{folder}/data", Trajectory, shards)
-    _ = run[REJECTED] | "Write rejected" >> WriteShards(f"{folder}/rejected", RefusedTrajectory, shards)
-    _ = failed | "Write failed" >> WriteShards(f"{folder}/failed", FailedRow, shards)
+    rows = {DATA: run[DATA], REJECTED: run[REJECTED], FAILED: failed}
+    write_outputs(rows, folder, Trajectory, RefusedTrajectory, shards)

@@ -19,7 +19,7 @@ from pipelines.transforms import DATA, FAILED, REJECTED
 from pipelines.transforms.dedup import DropDuplicates, Duplicate
 from pipelines.transforms.records import RecordParser
 from pipelines.transforms.rollout import Accepted, Rejected, Rollout
-from pipelines.transforms.sinks import WriteShards
+from pipelines.transforms.sinks import write_outputs
 from pipelines.transforms.sources import Piece, ReadRows
 from prompts.fence import fence
 from schemas.agentic import Agent, RefusedAgent
@@ -224,6 +224,5 @@ def build(
         repeated = duplicates | "Refuse duplicates" >> beam.Map(refuse_duplicate).with_output_types(RefusedAgent)
         refused = (refused, repeated) | "All rejected" >> beam.Flatten()
     failed = (unreadable, written[FAILED]) | "All failed" >> beam.Flatten()
-    _ = kept | "Write data" >> WriteShards(f"{folder}/data", Agent, shards)
-    _ = refused | "Write rejected" >> WriteShards(f"{folder}/rejected", RefusedAgent, shards)
-    _ = failed | "Write failed" >> WriteShards(f"{folder}/failed", FailedRow, shards)
+    rows = {DATA: kept, REJECTED: refused, FAILED: failed}
+    write_outputs(rows, folder, Agent, RefusedAgent, shards)

@@ -21,7 +21,7 @@ from pipelines.runs.job import Job, Plan
 from pipelines.tool_flags import Curation, add_curation, curation
 from pipelines.tool_quality import CurateTools, JudgeTool
 from pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
-from pipelines.transforms.sinks import WriteShards
+from pipelines.transforms.sinks import write_outputs
 from pipelines.transforms.sources import Piece, ReadRows
 from pipelines.transforms.tools import ToolParser, ValidateTools
 from schemas.documents import FailedRow
@@ -104,9 +104,8 @@ def build(
     curated = valid[DATA] | "Curate" >> CurateTools(models, chosen.judge, seed, likeness=chosen.likeness)
     refused = (valid[REJECTED], curated[REJECTED]) | "All rejected" >> beam.Flatten()
     failed = (unreadable, curated[FAILED]) | "All failed" >> beam.Flatten()
-    _ = curated[DATA] | "Write data" >> WriteShards(f"{folder}/data", ToolSpec, shards)
-    _ = refused | "Write rejected" >> WriteShards(f"{folder}/rejected", RefusedTool, shards)
-    _ = failed | "Write failed" >> WriteShards(f"{folder}/failed", FailedRow, shards)
+    rows = {DATA: curated[DATA], REJECTED: refused, FAILED: failed}
+    write_outputs(rows, folder, ToolSpec, RefusedTool, shards)
 
 
 def _counted(tool: ToolSpec) -> ToolSpec:

@@ -21,7 +21,7 @@ from pipelines.tool_quality import CurateTools
 from pipelines.transforms import DATA, FAILED, REJECTED
 from pipelines.transforms.records import RecordParser
 from pipelines.transforms.rollout import Accepted, Rejected, Rollout, Several
-from pipelines.transforms.sinks import WriteShards
+from pipelines.transforms.sinks import write_outputs
 from pipelines.transforms.sources import Piece, ReadRows, RowUnreadable
 from schemas.agentic import Domain, RefusedDomain
 from schemas.documents import FailedRow
@@ -209,9 +209,8 @@ def build_domains(
     )
     refused = (evolved[REJECTED], designed[REJECTED]) | "All rejected" >> beam.Flatten()
     failed = (unreadable, evolved[FAILED], designed[FAILED]) | "All failed" >> beam.Flatten()
-    _ = designed[DATA] | "Write data" >> WriteShards(f"{folder}/data", Domain, shards)
-    _ = refused | "Write rejected" >> WriteShards(f"{folder}/rejected", RefusedDomain, shards)
-    _ = failed | "Write failed" >> WriteShards(f"{folder}/failed", FailedRow, shards)
+    rows = {DATA: designed[DATA], REJECTED: refused, FAILED: failed}
+    write_outputs(rows, folder, Domain, RefusedDomain, shards)
 
 
 def build_tools(
@@ -230,9 +229,8 @@ def build_tools(
     curated = written[DATA] | "Curate" >> CurateTools(models, chosen.judge, seed, likeness=chosen.likeness)
     refused = (written[REJECTED], curated[REJECTED]) | "All rejected" >> beam.Flatten()
     failed = (unreadable, written[FAILED], curated[FAILED]) | "All failed" >> beam.Flatten()
-    _ = curated[DATA] | "Write data" >> WriteShards(f"{folder}/data", ToolSpec, shards)
-    _ = refused | "Write rejected" >> WriteShards(f"{folder}/rejected", RefusedTool, shards)
-    _ = failed | "Write failed" >> WriteShards(f"{folder}/failed", FailedRow, shards)
+    rows = {DATA: curated[DATA], REJECTED: refused, FAILED: failed}
+    write_outputs(rows, folder, ToolSpec, RefusedTool, shards)
 
 
 def _billed(domain: Domain, usage: Any) -> Domain:

@@ -17,7 +17,7 @@ from llm.models import Models
 from pipelines.transforms import DATA, FAILED, REJECTED
 from pipelines.transforms.records import RecordParser
 from pipelines.transforms.rollout import Accepted, Rejected, Rollout
-from pipelines.transforms.sinks import WriteShards
+from pipelines.transforms.sinks import write_outputs
 from pipelines.transforms.sources import Piece, ReadRows
 from schemas.documents import FailedRow
 from schemas.draws import digest
@@ -129,6 +129,5 @@ def build(
     tasks, unreadable = root | "Read" >> ReadRows(pieces, config.parser, max_bytes=config.max_row_bytes)
     written = tasks | "Spread" >> beam.Reshuffle() | "Write and check" >> Rollout(config.step, models)
     failed = (unreadable, written[FAILED]) | "All failed" >> beam.Flatten()
-    _ = written[DATA] | "Write data" >> WriteShards(f"{folder}/data", Engine, shards)
-    _ = written[REJECTED] | "Write rejected" >> WriteShards(f"{folder}/rejected", RefusedEngine, shards)
-    _ = failed | "Write failed" >> WriteShards(f"{folder}/failed", FailedRow, shards)
+    rows = {DATA: written[DATA], REJECTED: written[REJECTED], FAILED: failed}
+    write_outputs(rows, folder, Engine, RefusedEngine, shards)

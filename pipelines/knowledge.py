@@ -17,9 +17,9 @@ from pipelines.rephrase import Rephrase
 from pipelines.transforms import DATA, FAILED, REJECTED
 from pipelines.transforms.parsing import DocumentParser
 from pipelines.transforms.rollout import Rollout
-from pipelines.transforms.sinks import WriteShards
+from pipelines.transforms.sinks import write_outputs
 from pipelines.transforms.sources import Piece, ReadRows
-from schemas.documents import Document, FailedRow
+from schemas.documents import Document
 from schemas.knowledge import RefusedRephrasing, Rephrasing, RephrasingTask
 
 for row_type in (RephrasingTask, Rephrasing, RefusedRephrasing):
@@ -48,6 +48,5 @@ def build(root: beam.Pipeline, config: Knowledge, models: Models, pieces: Sequen
     tasks = documents | "Draw styles" >> beam.FlatMap(config.tasks).with_output_types(RephrasingTask)
     rephrased = tasks | "Rephrase" >> Rollout(config.step, models)
     failed = (unreadable, rephrased[FAILED]) | "All failed" >> beam.Flatten()
-    _ = rephrased[DATA] | "Write data" >> WriteShards(f"{folder}/data", Rephrasing, shards)
-    _ = rephrased[REJECTED] | "Write rejected" >> WriteShards(f"{folder}/rejected", RefusedRephrasing, shards)
-    _ = failed | "Write failed" >> WriteShards(f"{folder}/failed", FailedRow, shards)
+    rows = {DATA: rephrased[DATA], REJECTED: rephrased[REJECTED], FAILED: failed}
+    write_outputs(rows, folder, Rephrasing, RefusedRephrasing, shards)

@@ -17,9 +17,8 @@ from pipelines.notes import WriteNote
 from pipelines.transforms import DATA, FAILED, REJECTED
 from pipelines.transforms.problems import ProblemParser
 from pipelines.transforms.rollout import Rollout
-from pipelines.transforms.sinks import WriteShards
+from pipelines.transforms.sinks import write_outputs
 from pipelines.transforms.sources import Piece, ReadRows
-from schemas.documents import FailedRow
 from schemas.draws import shuffled
 from schemas.math import LearningNote, NoteTask, Problem, RefusedNote
 
@@ -57,6 +56,5 @@ def build(root: beam.Pipeline, config: MathNotes, models: Models, pieces: Sequen
     tasks = problems | "Draw styles" >> beam.FlatMap(config.tasks).with_output_types(NoteTask)
     written = tasks | "Write notes" >> Rollout(config.step, models)
     failed = (unreadable, written[FAILED]) | "All failed" >> beam.Flatten()
-    _ = written[DATA] | "Write data" >> WriteShards(f"{folder}/data", LearningNote, shards)
-    _ = written[REJECTED] | "Write rejected" >> WriteShards(f"{folder}/rejected", RefusedNote, shards)
-    _ = failed | "Write failed" >> WriteShards(f"{folder}/failed", FailedRow, shards)
+    rows = {DATA: written[DATA], REJECTED: written[REJECTED], FAILED: failed}
+    write_outputs(rows, folder, LearningNote, RefusedNote, shards)

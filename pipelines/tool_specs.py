@@ -21,7 +21,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from pipelines.tool_quality import CurateTools
 from pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
-from pipelines.transforms.sinks import WriteShards
+from pipelines.transforms.sinks import write_outputs
 from pipelines.transforms.tools import validated
 from schemas.documents import FailedRow
 from schemas.tools import RefusedTool, ToolSpec, from_mcp, refuse
@@ -208,6 +208,5 @@ def build(
     curated = checked[DATA] | "Curate" >> (curate or CurateTools())
     refused = (checked[REJECTED], curated[REJECTED]) | "All rejected" >> beam.Flatten()
     failed = (offers[FAILED], checked[FAILED], curated[FAILED]) | "All failed" >> beam.Flatten()
-    _ = curated[DATA] | "Write data" >> WriteShards(f"{folder}/data", ToolSpec, 1)
-    _ = refused | "Write rejected" >> WriteShards(f"{folder}/rejected", RefusedTool, 1)
-    _ = failed | "Write failed" >> WriteShards(f"{folder}/failed", FailedRow, 1)
+    rows = {DATA: curated[DATA], REJECTED: refused, FAILED: failed}
+    write_outputs(rows, folder, ToolSpec, RefusedTool, 1)

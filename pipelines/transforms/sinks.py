@@ -19,7 +19,9 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.windowed_value import WindowedValue
 
+from pipelines.transforms import DATA, FAILED, REJECTED
 from schemas.columns import arrow_schema
+from schemas.documents import FailedRow
 from schemas.draws import digest
 
 ROW_GROUP = 1000
@@ -75,6 +77,17 @@ class WriteShards(beam.PTransform):
             | "Gather runs" >> beam.GroupByKey()
             | "Write shard" >> beam.ParDo(_WriteShard(self.folder, self.row_type)).with_output_types(str)
         )
+
+
+def write_outputs(rows: dict[str, beam.PCollection], folder: str, data: type, rejected: type, shards: int) -> None:
+    """What a run keeps, refuses and could not process, as shards under `folder`/{data,rejected,failed}.
+
+    Args:
+        rows: by output, `DATA`, `REJECTED` and `FAILED`.
+        data, rejected: their row types; what failed are `FailedRow`s.
+    """
+    for kind, row_type in ((DATA, data), (REJECTED, rejected), (FAILED, FailedRow)):
+        _ = rows[kind] | f"Write {kind}" >> WriteShards(f"{folder}/{kind}", row_type, shards)
 
 
 class _WriteRuns(beam.DoFn):
