@@ -65,44 +65,8 @@ def add_run_flags(
             metavar="JSON",
             help=f"parameters for the calls of the model that {ROLES[role][1]}, in place of the built-in ones",
         )
-    models.add_argument(
-        "--max-concurrency",
-        type=options.positive,
-        default=64,
-        metavar="N",
-        help="calls in flight per worker process (default 64)",
-    )
-    models.add_argument(
-        "--timeout", type=options.seconds, default=600.0, metavar="S", help="seconds to wait for one answer"
-    )
-    models.add_argument(
-        "--patience",
-        type=options.seconds,
-        default=300.0,
-        metavar="S",
-        help="seconds that an endpoint may be gone before the run stops",
-    )
-    money = parser.add_argument_group("money")
-    money.add_argument("--estimate", action="store_true", help="print calls, tokens and cost, and make no call")
-    money.add_argument(
-        "--preview", type=options.positive, metavar="N", help="work on N rows, show them, write nothing to DIR"
-    )
-    money.add_argument(
-        "--max-tokens",
-        type=options.positive,
-        metavar="N",
-        help="tokens this output may cost in all, over repeated commands; the run stops cleanly before it would exceed them",
-    )
-    money.add_argument(
-        "--prices", metavar="FILE", help="JSON with prices per million tokens, on top of the shipped table"
-    )
-    money.add_argument(
-        "--cache", metavar="PATH|URL", help="answers are kept here: a file or redis://… (default: ~/.cache/tokenmill)"
-    )
-    money.add_argument(
-        "--retry-failed", action="store_true", help="ask again what failed or was refused by the endpoint"
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of every draw (default 0)")
+    options.add_endpoint(models)
+    options.add_money(parser, "work on N rows, show them, write nothing to DIR")
     parser.set_defaults(max_document_bytes=MAX_ROW_BYTES)
 
 

@@ -93,8 +93,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     models.add_argument(
         "--judge-sampling", type=object_of, default={}, metavar="JSON", help="the same for the judge's calls"
     )
+    add_endpoint(models)
+    add_money(parser, "rewrite N rows, show them side by side, write nothing to DIR")
+
+
+def add_endpoint(models: argparse._ArgumentGroup) -> None:
+    """How a job's models are called."""
     models.add_argument(
-        "--max-concurrency", type=positive, default=64, metavar="N", help="calls in flight per worker process"
+        "--max-concurrency",
+        type=positive,
+        default=64,
+        metavar="N",
+        help="calls in flight per worker process (default 64)",
     )
     models.add_argument("--timeout", type=seconds, default=600.0, metavar="S", help="seconds to wait for one answer")
     models.add_argument(
@@ -104,11 +114,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="seconds that an endpoint may be gone before the run stops",
     )
+
+
+def add_money(parser: argparse.ArgumentParser, preview: str) -> None:
+    """What is spent, and the seed; `preview` is what the help says of `--preview`."""
     money = parser.add_argument_group("money")
     money.add_argument("--estimate", action="store_true", help="print calls, tokens and cost, and make no call")
-    money.add_argument(
-        "--preview", type=positive, metavar="N", help="rewrite N rows, show them side by side, write nothing to DIR"
-    )
+    money.add_argument("--preview", type=positive, metavar="N", help=preview)
     money.add_argument(
         "--max-tokens",
         type=positive,
