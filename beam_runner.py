@@ -9,6 +9,7 @@ Flags that a job does not know go to Apache Beam (`--runner=FlinkRunner --flink_
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import logging
 import os
@@ -57,7 +58,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         from pipelines.agentic_job import spelled_out
 
         spelled = spelled_out(argv)
-    args, beam_args = arguments(argv[0] if argv else "").parse_known_args(spelled)
+    gc.disable()  # imports make many objects and no garbage
+    try:
+        args, beam_args = arguments(argv[0] if argv else "").parse_known_args(spelled)
+    finally:
+        gc.enable()
     args.command_line = ["python", "beam_runner.py", *argv]
     if hasattr(args, "chain"):  # several jobs, one after another
         return args.chain(args, beam_args)

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from judges import patterns
+from judges.hints import Hints
 from schemas.verdicts import Finding, Verdict
 
 CHECK = "commentary"
@@ -15,12 +16,12 @@ _PHRASES = patterns.load("commentary")
 _FRONT = _PHRASES["front"]
 _END = re.compile(rf"(?:(?<=[.!?:)*_\"”])\s+|\n\s*|^)[(\[*_-]*\s*(?:{_PHRASES['end'].pattern})", re.IGNORECASE)
 # Only a tail with one of these can match `_END`, which is too slow to try on every text.
-_HINTS = (
+_HINTS = Hints((
     "hope", "let me know", "feel free", "would you like", "if you ", "note", "writ", "phras", "i have ", "i've ",
     "i tried", "as an ai", "ich hoffe", "espero", "j'espère", "spero che", "希望", "anmerkung", "nota", "remarque",
     "the above", "changes", "made ", "this version", "this passage", "this text", "end of",
     "revised version", "new version",
-)  # fmt: skip
+))  # fmt: skip
 _WRAPPER = re.compile(
     r"<(?P<tag>(?:passage|rewrite|rewritten|rephrased|text|document|source|output|answer|result|chunk)[\w-]*)>",
     re.IGNORECASE,
@@ -66,8 +67,7 @@ def _front(text: str, source: str) -> str:
 def _end(text: str, source: str) -> str:
     tail = text[-_TAIL:]
     straight = _straight(tail)
-    lowered = straight.lower()
-    if not any(map(lowered.__contains__, _HINTS)):
+    if not _HINTS(straight.lower()):
         return ""
     return _comment(_END.search(straight), tail, source)
 

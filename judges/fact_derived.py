@@ -162,6 +162,8 @@ def worked_out(facts: list[Fact], here: tuple[str, Facts], there: tuple[str, Fac
             return False
         if _AGE.search(text, max(0, fact.start - 8), fact.start):
             return fact.keys[0] in ages
+        if _ordinal(text, fact) or _RANK.search(text, max(0, fact.start - 8), fact.start):
+            return False
         if fact.strong and fact.keys[0] in apart:
             return True
         return _adds_up(fact, text, own) or (
@@ -181,6 +183,7 @@ def _days_between(facts: Facts) -> set[str]:
     return {str(abs((b - a).days)) for i, a in enumerate(dates) for b in dates[i + 1 :]}
 
 
+_RANK = re.compile(r"(?:[#№]|\b(?:No\.|number) ?)$")
 _AGE = re.compile(r"\bage(?:d|d only| of| at)? $", re.IGNORECASE)
 
 
@@ -220,6 +223,8 @@ def _lists(fact: Fact, text: str) -> bool:
     listed = _LIST_AFTER.match(text, fact.end, min(len(text), max(end, fact.end + 200)))
     if listed and str(len(_ITEM_END.findall(listed[1])) + 2) == fact.keys[0]:
         return True
+    if listed and len(_AND.findall(text, fact.end, end)) == 1:
+        return False  # this list is all that the number can mean
     for clause in _CLAUSE_END.split(text[begin:end]):
         ands = list(_AND.finditer(clause))
         if ands and (commas := clause.count(",", 0, ands[-1].start())) and str(commas + 2) == fact.keys[0]:
@@ -255,6 +260,10 @@ def _nouns(text: str, at: int) -> frozenset[str]:
 
 
 # -------------------------------------------------------------------------------------------------------- enumeration
+_PLACED = re.compile(r"[^\W\d_] $")
+_DETERMINED = re.compile(
+    r"\b(?:an?|the|th(?:is|at|ese|ose)|his|her|its|their|our|my|your|every|each|another|and|or|but|then) $", re.IGNORECASE
+)
 _ORDINAL_NAMES = {str(value): word for word, value in ORDINALS.items() if value < 13}
 
 
@@ -268,13 +277,15 @@ def enumerates(fact: Fact, text: str, words: frozenset[str]) -> bool:
     if spelled == key and before[-1:] == "(" and after == ")":
         return "(1)" in text
     if spelled in ORDINALS:
+        if _PLACED.search(before) and not _DETERMINED.search(before):
+            return False  # "he was second in his heat"
         return key == "2" or _ORDINAL_NAMES[str(int(key) - 1)] in words if int(key) < 13 else False
     line = before.rpartition("\n")
     label = split_words(before)[-1:]
     if not label or label[0] not in LABELS or not before.endswith((" ", "#")):
         return False
     begins = len(split_words(line[2])) <= 2 and (line[1] or fact.start < 24)
-    return bool(begins) or text.lower().count(f"{label[0]} ") > 1
+    return bool(begins) or (len(label[0]) > 1 and text.lower().count(f"{label[0]} ") > 1)
 
 
 # ----------------------------------------------------------------------------------------------- shares, conversions

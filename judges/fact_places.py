@@ -1,14 +1,19 @@
 """Numbers that both texts have, but of other things: "fifth straight loss" and "three hits" do not make "five hits".
 
-A set of keys cannot see that. Here a small number of the rewrite is doubted when the source has it only as the other
-kind (an ordinal for a count, the day of a date), or only elsewhere while it counts the same things otherwise; in both
-cases only if no words around the two places are shared.
+A set of keys cannot see that. Here a small number of the rewrite is doubted
+
+- when the rewrite states it more often than the source and another of its kind (count, ordinal, measure) less often, or
+- when the source has it only as the other kind, or only elsewhere while it counts the same things otherwise, and no
+  words around the two places are shared, or
+- when it stands before a name ("the 1st Battalion") that the source numbers otherwise;
+
+in each case only if the source never says it of the thing it is said of here.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
 
 from judges.fact_text import Fact, split_words
 from judges.fact_words import FUNCTION_WORDS, IMPLIED, NUMBER_WORDS, ORDINALS, stem
@@ -17,40 +22,146 @@ from judges.facts import Facts
 _MOST = 400
 """Texts with more numbers than this are not looked into."""
 _LABELLED = re.compile(
-    r"(?:[#№]|\b(?:[A-Z]\w*|[Nn]o\.|number|level|day|season|series|stage|part|grade|rank(?:ed)?|seed(?:ed)?|top) ?)$"
+    r"(?:[#№]|\b(?:[A-Z]\w*-?|[Nn]os?\.|number|level|day|season|series|stage|part|grade|rank(?:ed)?|seed(?:ed)?|top) ?)$"
 )
+_RANK = re.compile(r"(?:[#№]|\b(?:No\.|number) ?)$")
 _PART = re.compile(r"(?:st|nd|rd|th)s?$", re.IGNORECASE)
+_SAID = re.compile(r"[ -][^\W\d_]{3,}")
 
 
 def misplaced(source: str, rewrite: str, before: Facts, after: Facts) -> list[Fact]:
     """Numbers of the rewrite whose value the source has, though not of these things; the first of each value."""
     if len(before.numbers) > _MOST or len(after.numbers) > _MOST:
         return []
-    theirs: dict[str, list[Fact]] = {}
-    for fact in before.numbers:
-        if fact.kind == "number":
-            theirs.setdefault(fact.keys[0], []).append(fact)
-    days = {key.partition("/")[2] for key in before.keys if "/" in key}
-    implied = {IMPLIED[word] for word in before.words if word in IMPLIED}
+    suspects = [
+        fact
+        for fact in after.numbers
+        if _small(fact) and not _said(fact, rewrite, source) and (fact.keys[0] in before.offers or _names(fact, rewrite))
+    ]
+    if not suspects:
+        return []
+    there, here = _Counted(source, before), _Counted(rewrite, after)
     found: dict[str, Fact] = {}
-    for fact in after.numbers:
-        key = fact.keys[0]
-        if fact.kind != "number" or fact.unit or key in found or not _small(key) or key in implied:
-            continue
-        if rewrite[fact.start : _SAID.match(rewrite, fact.end).end()] in source:
-            continue  # with the words after it as in the source: most facts, quickly
-        same = theirs.get(key, [])
-        if not same and key not in days:
-            continue
-        if _other_kind(fact, same, source, rewrite) or (
-            same and _other_things(fact, same, (source, before), (rewrite, after))
+    for fact in suspects:
+        if fact.keys[0] not in found and (
+            _renumbered(fact, there, here) or _traded(fact, there, here) or _elsewhere(fact, there, here)
         ):
-            found[key] = fact
+            found[fact.keys[0]] = fact
     return list(found.values())
 
 
-def _small(key: str) -> bool:
-    return len(key) <= 2 and key.isdecimal() and int(key) > 2
+def _small(fact: Fact) -> bool:
+    return fact.kind == "number" and len(fact.keys[0]) <= 2 and fact.keys[0].isdecimal()
+
+
+def _said(fact: Fact, text: str, other: str) -> bool:
+    """Whether a number stands in the other text with the very word after it: most do, and are seen at once."""
+    follows = _SAID.match(text, fact.end)
+    return follows is not None and text[fact.start : follows.end()] in other
+
+
+class _Counted:
+    """One text's numbers and what each of them counts."""
+
+    def __init__(self, text: str, facts: Facts) -> None:
+        self.text = text
+        self.numbers = sorted([f for f in facts.numbers if f.kind == "number"], key=lambda f: f.start)
+        self.nouns: dict[int, frozenset[str]] = {}
+        """By where a number begins; those of a list ("the 2nd and 9th Divisions") share the last one's."""
+        self.values: dict[str, set[str]] = {}
+        """Which numbers a noun has."""
+        self.sure: Counter[tuple[bool, str, str]] = Counter()
+        """How often the text states a value as an ordinal or as a count (True, False), by unit."""
+        self.most: Counter[tuple[bool, str]] = Counter()
+        """How often it may do so: "heat 5" is either, "both" counts once, and a unit may be left out."""
+        later, nouns = len(text), frozenset()
+        for fact in reversed(self.numbers):
+            own = _nouns(text, fact.end)
+            nouns = own or (nouns if _LISTED.fullmatch(text, fact.end, later) else own)
+            later = fact.start
+            self.nouns[fact.start] = nouns
+            for orders in (kind := self.kinds(fact)):
+                self.most[orders, fact.keys[0]] += 1
+            if len(kind) == 1:
+                self.sure[kind[0], fact.unit, fact.keys[0]] += 1
+            for noun in nouns:
+                self.values.setdefault(noun, set()).add(fact.keys[0])
+        self.implied = {IMPLIED[word] for word in facts.words if word in IMPLIED}
+        for value in self.implied:
+            self.most[False, value] += 1
+        self.days = {key.partition("/")[2] for key in facts.keys if "/" in key}
+
+    def kinds(self, fact: Fact) -> tuple[bool, ...]:
+        """Whether a number orders (True) or counts (False), or may do either."""
+        if _ordinal(self.text, fact) or _RANK.search(self.text, max(0, fact.start - 8), fact.start):
+            return (True,)
+        if _labels(self.text, fact):
+            return (True, False)
+        if not fact.unit and not self.nouns[fact.start]:
+            before = _BEFORE.search(self.text, max(0, fact.start - 24), fact.start)
+            if before and before[1] not in FUNCTION_WORDS:
+                return (True, False)
+        return (False,)
+
+    def counts(self, value: str, nouns: frozenset[str]) -> bool:
+        """Whether the text says the value of any of the nouns."""
+        return any(value in self.values.get(noun, ()) for noun in nouns)
+
+
+_LISTED = re.compile(r"(?:st|nd|rd|th)?(?:, and |, or |, | and | or | to | & |-|–)(?:[A-Z]{2,} )?")
+"""What may stand between two numbers of one list: "the NK 2nd, NK 4th and NK 9th Divisions"."""
+
+
+_BEFORE = re.compile(r"\b([a-z]{3,}) $")
+
+
+def _traded(fact: Fact, there: _Counted, here: _Counted) -> bool:
+    """Whether the rewrite states the value more often than the source, and another of its kind less often."""
+    key, kinds, nouns = fact.keys[0], here.kinds(fact), here.nouns[fact.start]
+    if len(kinds) > 1 or key == "1" or there.counts(key, nouns):
+        return False
+    (orders,) = kinds
+    if here.sure[orders, fact.unit, key] <= there.most[orders, key]:
+        return False
+    if not orders and there.most[True, (above := str(int(key) + 1))] > here.most[True, above]:
+        return False  # "the third to do so" is "only two did so before"
+    return any(
+        own == orders and unit == fact.unit and value != key and _counts(value) and here.most[own, value] < times
+        for (own, unit, value), times in there.sure.items()
+    )
+
+
+def _counts(value: str) -> bool:
+    return len(value) <= 2 and value.isdecimal() and int(value) > 1
+
+
+def _renumbered(fact: Fact, there: _Counted, here: _Counted) -> bool:
+    """Whether a numbered name ("the 1st Battalion") has only other numbers in the source."""
+    nouns = here.nouns[fact.start]
+    return (
+        _names(fact, here.text)
+        and not there.counts(fact.keys[0], nouns)
+        and any(_ordinal(there.text, f) and there.nouns[f.start] & nouns for f in there.numbers)
+    )
+
+
+def _names(fact: Fact, text: str) -> bool:
+    """Whether a number is part of a name, as in "the 1st Battalion"."""
+    return _NAME.match(text, fact.end) is not None and _ordinal(text, fact)
+
+
+_NAME = re.compile(r" [A-Z][a-z]")
+
+
+def _elsewhere(fact: Fact, there: _Counted, here: _Counted) -> bool:
+    """Whether the source has the value as the other kind, or of other things, and no words around are shared."""
+    key = fact.keys[0]
+    if fact.unit or int(key) < 3 or key in there.implied:
+        return False
+    same = [f for f in there.numbers if f.keys[0] == key]
+    if not same and key not in there.days:
+        return False
+    return _other_kind(fact, same, there.text, here.text) or (bool(same) and _other_things(fact, same, there, here))
 
 
 def _ordinal(text: str, fact: Fact) -> bool:
@@ -59,17 +170,16 @@ def _ordinal(text: str, fact: Fact) -> bool:
 
 
 _PARTITIVE = re.compile(r" of (?:the|his|her|its|their|all|these|those)\b")
-_SAID = re.compile(r"(?:[ -][a-z]{3,})?")
 _NEXT = re.compile(r"[ -]([^\W\d_]+)(?:[ -]([^\W\d_]+))?")
 
 
 def _nouns(text: str, at: int) -> frozenset[str]:
     """Stems of the next two words, one of which names what a number that ends at `at` counts."""
     match = _NEXT.match(text, at)
-    words = [w for w in match.groups() if w] if match else []
+    words = [w.lower() for w in match.groups() if w] if match else []
     if words and words[0] in FUNCTION_WORDS:
         return frozenset()
-    return frozenset(_root(w) for w in words if len(w) > 2 and w.islower() and w not in FUNCTION_WORDS)
+    return frozenset([_root(w) for w in words if len(w) > 1 and w not in FUNCTION_WORDS and w not in NUMBER_WORDS])
 
 
 def _root(word: str) -> str:
@@ -91,22 +201,17 @@ def _other_kind(fact: Fact, same: list[Fact], source: str, rewrite: str) -> bool
     return all(around.isdisjoint(_around(source, f, 80)) for f in same)
 
 
-def _other_things(fact: Fact, same: list[Fact], there: tuple[str, Facts], here: tuple[str, Facts]) -> bool:
-    (source, before), (rewrite, after) = there, here
-    nouns = _nouns(rewrite, fact.end)
-    if not nouns or any(not nouns.isdisjoint(_around(source, f, 100)) for f in same):
+def _other_things(fact: Fact, same: list[Fact], there: _Counted, here: _Counted) -> bool:
+    nouns = here.nouns[fact.start]
+    if not nouns or any(not nouns.isdisjoint(_around(there.text, f, 100)) for f in same):
         return False
-    ordinal, key = _ordinal(rewrite, fact), fact.keys[0]
+    ordinal, key = _ordinal(here.text, fact), fact.keys[0]
     others = {
         f.keys[0]
-        for f in _counting(nouns, source, before.numbers)
-        if f.keys[0] != key and _ordinal(source, f) == ordinal
+        for f in there.numbers
+        if f.keys[0] != key and nouns & there.nouns[f.start] and _ordinal(there.text, f) == ordinal
     }
-    return bool(others) and others.isdisjoint(f.keys[0] for f in _counting(nouns, rewrite, after.numbers))
-
-
-def _counting(nouns: frozenset[str], text: str, facts: Iterable[Fact]) -> list[Fact]:
-    return [f for f in facts if f.kind == "number" and not nouns.isdisjoint(_nouns(text, f.end))]
+    return bool(others) and others.isdisjoint(f.keys[0] for f in here.numbers if nouns & here.nouns[f.start])
 
 
 def _around(text: str, fact: Fact, width: int) -> frozenset[str]:

@@ -10,7 +10,8 @@ import unicodedata
 from dataclasses import dataclass
 
 from judges import patterns
-from judges.words import ngrams, prompt_ngrams, unspaced, words
+from judges.hints import Hints
+from judges.words import may_share, ngrams, prompt_ngrams, prompt_vocabulary, unspaced, words
 from prompts.fence import CONTROL_TOKEN, MARKER
 from schemas.verdicts import Finding, Verdict
 
@@ -18,7 +19,7 @@ CHECK = "injection"
 
 _PHRASES = patterns.load("injection")
 # A document without any of these holds no instruction that the phrases would find; most documents end here.
-_HINTS = (
+_HINTS = Hints((
     "ignor", "disregard", "forget", "override", "bypass", "instruct", "prompt", "<|", "<<sys", "_of_turn",
     "[inst", "[/inst", "[system", "[tool", "[avail",
     "system:", "system :", "system note", "system message", "assistant", "language model", "chatbot", "gpt", "llm",
@@ -26,8 +27,8 @@ _HINTS = (
     "n't follow", "stop follow", "rewrit", "rephras", "summari", "paraphras", "translat", "vergiss", "vergessen",
     "missachte", "olvid", "caso omiso", "oublie", "pas compte", "esqueça", "desconsidere", "dimentica", "negeer",
     "vergeet", "zapomnij", "talimat", "komut", "# system", "# response",
-)  # fmt: skip
-_FOREIGN_HINTS = "忽无忘不指命プ지명игпрзаتان｜"  # first letters of the phrases in other scripts
+))  # fmt: skip
+_FOREIGN_HINTS = frozenset("忽无忘不指命プ지명игпрзаتان｜")  # first letters of the phrases in other scripts
 _SENTENCE = re.compile(r"[^.!?。！？\n]{1,600}[.!?。！？]*[\"”'’»)]*")
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]|[\U000e0000-\U000e007f]")
 _STRICT_TOKEN = re.compile(CONTROL_TOKEN.pattern.removesuffix("|</?s>"))
@@ -64,7 +65,7 @@ class Injection:
         if marker and marker[0] not in source:
             detail = "Do not repeat the markers around the texts you were given."
             return _refuse("leaks_prompt", detail, [], marker[0])
-        if prompt_text:
+        if prompt_text and may_share(rewrite, prompt_vocabulary(prompt_text)):
             leaked = (ngrams(rewrite) & prompt_ngrams(prompt_text)) - ngrams(source)
             if len(leaked) >= self.leak:
                 reason = "obeys_planted_instruction" if planted else "leaks_prompt"
@@ -112,9 +113,7 @@ def planted_instructions(source: str) -> list[str]:
 
 def _hinted(text: str) -> bool:
     plain = f" {_plain(text).lower()}".replace("\n", " ")
-    if any(map(plain.__contains__, _HINTS)):
-        return True
-    return not plain.isascii() and any(map(plain.__contains__, _FOREIGN_HINTS))
+    return _HINTS(plain) or not (plain.isascii() or _FOREIGN_HINTS.isdisjoint(plain))
 
 
 def _plain(text: str) -> str:

@@ -133,11 +133,12 @@ def detect(text: str) -> str:
 
 def _profile(tokens: list[str]) -> str:
     """The language whose own function words are frequent, with no rival; empty when that does not settle it."""
-    counts = Counter(map(_OWNER.get, tokens))
-    del counts[None]
-    if not counts:
+    owners = list(filter(None, map(_OWNER.get, tokens)))
+    if not owners:
         return ""
-    (best, hits), *others = counts.most_common(2)
+    if owners.count(owners[0]) == len(owners):  # as in most texts
+        return owners[0] if len(owners) >= _ENOUGH[owners[0]] * len(tokens) else ""
+    (best, hits), *others = Counter(owners).most_common(2)
     clear = hits >= _ENOUGH[best] * len(tokens) and (not others or others[0][1] * 4 <= hits)
     return best if clear else ""
 

@@ -30,7 +30,7 @@ class Length:
     def __call__(self, source: str, rewrite: str) -> Verdict:
         before, after = len(words(source)), len(words(rewrite))
         width = max(1.0, len(source) / max(1, before))  # characters a word: 1 in unspaced scripts
-        fit = min(1.0, *(_fit(a, b) for a, b in ((before, after), (len(source), len(rewrite)))))
+        fit = round(min(_fit(before, after), _fit(len(source), len(rewrite))), 4)
         if after < self.minimum * before - self.slack or (
             len(rewrite) < self.minimum * len(source) - self.slack * width
         ):
@@ -46,4 +46,4 @@ class Length:
 
 def _fit(before: int, after: int) -> float:
     """1 for equal lengths, towards 0 the further apart they are."""
-    return round(min(before, after) / max(before, after, 1), 4) if before != after else 1.0
+    return before / after if before < after else after / before if before else 1.0

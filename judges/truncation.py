@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from judges.words import N, ngrams, sequence, words
+from judges.words import N, may_share, ngrams, repeats, sequence, vocabulary, words
 from schemas.verdicts import Finding, Verdict
 
 CHECK = "truncation"
@@ -53,7 +53,7 @@ class Truncation:
 
     def _again(self, source: str, rewrite: str, context: str) -> str:
         """Words of the context that the rewrite says again, or an empty string."""
-        if not context:
+        if not context or not may_share(rewrite, vocabulary(context)):
             return ""
         grams = ngrams(rewrite)
         again = (grams & ngrams(context)) - ngrams(source)
@@ -68,6 +68,8 @@ class Truncation:
             endless = _PERIODIC.search(rewrite[-2_000:])
             if endless and endless[0] not in source:
                 return endless[0][:100]
+        if not repeats(rewrite, self.loop_words - N):
+            return ""
         total = len(tokens) - N + 1
         distinct = len(ngrams(rewrite))
         if total - distinct < self.loop_words - N:

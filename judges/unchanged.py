@@ -7,10 +7,10 @@ understand at a glance (dates in words, ranges, currencies, abbreviations, other
 from __future__ import annotations
 
 import re
-from string import ascii_lowercase, ascii_uppercase, digits
+from string import digits
 from typing import NamedTuple
 
-from judges.fact_text import canonical, split_words
+from judges.fact_text import canonical
 from judges.fact_words import (
     DECADES,
     FUNCTION_WORDS,
@@ -24,7 +24,9 @@ from judges.fact_words import (
     UNITS,
     ordinary,
 )
+from judges.hints import Hints
 from judges.negation import denies, negations_changed
+from judges.words import vocabulary
 
 _CLOSER_WORDS = frozenset(
     [*NUMBER_WORDS, *IMPLIED, *DECADES, *SCALES, *SHORT_SCALES]
@@ -32,27 +34,23 @@ _CLOSER_WORDS = frozenset(
     + ["century", "centuries", "bc", "bce", "ad", "ce", "am", "pm", "bn", "mn"]
 ) - {"one", "first"}
 """Words that take a closer look. "one" and "first" matter only beside the number 1."""
-_SHAPES = str.maketrans(
-    {
-        **dict.fromkeys(digits, "0"),
-        **dict.fromkeys(ascii_lowercase, "a"),
-        **dict.fromkeys(ascii_uppercase, "A"),
-    }
+_INTRICATE = Hints(
+    patterns=(
+        r"\d[-:/]\d|[A-Za-z]\d|\d[A-Za-z]",  # ranges, scores, fractions, codes
+        r"[A-Z]\. ",  # initials
+        r":(?:\s|//|\z)",  # labels, addresses
+        r"[A-Z]\w*[.&'-]\w|www\.",  # capitalised words with more in them than letters
+        r"(?m:^#)|(?m:^\W*\d+[.)](?:\s|$))",  # headings, numbered lines
+        r"[][$%+<=>@\\^`{|}~]",  # money, and marks that do not always part words
+    )
 )
-"""Digits, small letters and capitals, all the same: what is found in a shape costs no regular expression."""
-_CLOSER_SHAPES = ("0-0", "0:0", "0/0", "a0", "A0", "0a", "0A", "$", "%", "[", "A. ", ": ", ":\n", "://")
-"""Ranges, scores, fractions, codes, money, initials, labels, addresses."""
-_JOINED_SHAPES = tuple(f"{mark}{after}" for mark in ".&'-" for after in "aA0")
-_JOINED = re.compile(r"[A-Z]\w*[.&'-]\w|www\.")
-"""Capitalised words with more in them than letters."""
-_NUMBERED_LINE = re.compile(r"\W*\d+[.)](?:\s|$)")
 _BESIDE_NUMBERS = frozenset([*MONTHS, *UNIT_PREFIXES]) - _CLOSER_WORDS
 """Words that take one only beside a number: in "the square of Porto" and "Jan Sobieski" they are words like others."""
 _BESIDE = 9
 _DIGITS = frozenset(digits)
 _NUMBER = re.compile(r"(\d+(?:[.,]\d+)*) ?([a-z]*)")
 _CAPITAL = re.compile(r"[A-Z]\w*")
-_BEGINNINGS = frozenset(["", ". ", "? ", "! ", "\n", "\n\n", '"'])
+_FIRST = re.compile(r"[.?!\n][ \n]([A-Z]\w*)")
 
 
 class _Look(NamedTuple):
@@ -84,9 +82,9 @@ def _common(words: frozenset[str]) -> bool:
 
 
 def _look(text: str) -> _Look | None:
-    if not text.isascii() or _intricate(text):
+    if not text.isascii() or _INTRICATE(text):
         return None
-    words = frozenset(split_words(text))
+    words = vocabulary(text)
     if not words.isdisjoint(_CLOSER_WORDS):
         return None
     if not words.isdisjoint(_BESIDE_NUMBERS) and _beside_numbers(text, words & _BESIDE_NUMBERS):
@@ -94,25 +92,17 @@ def _look(text: str) -> _Look | None:
     numbers = frozenset([(canonical(number), UNITS.get(after, "")) for number, after in _NUMBER.findall(text)])
     if ("1", "") in numbers:
         return None
-    names, firsts = [], []
-    for match in _CAPITAL.finditer(text):
-        start, word = match.start(), match[0]
-        if text[max(0, start - 2) : start] in _BEGINNINGS:
-            if len(word) > 1 and word.isupper():
-                return None
-            firsts.append(word.lower())
-        else:
-            names.append(word.lower())
-    return _Look(words, numbers, frozenset(names), frozenset(firsts))
+    capitals, firsts = _CAPITAL.findall(text), _FIRST.findall(f"\n\n{text}")
+    beginnings = set(firsts)
+    if any(len(word) > 1 and word.isupper() for word in beginnings):
+        return None
+    names = set(capitals) - beginnings
+    names.update(word for word in beginnings if capitals.count(word) > firsts.count(word))
+    return _Look(words, numbers, _lower(names), _lower(beginnings))
 
 
-def _intricate(text: str) -> bool:
-    shape = text.translate(_SHAPES)
-    if any(map(shape.__contains__, _CLOSER_SHAPES)) or shape.endswith(":"):
-        return True
-    if any(map(shape.__contains__, _JOINED_SHAPES)) and _JOINED.search(text):
-        return True
-    return any(line.startswith("#") or _NUMBERED_LINE.match(line) for line in text.split("\n"))
+def _lower(words: set[str]) -> frozenset[str]:
+    return frozenset(" ".join(words).lower().split())
 
 
 def _beside_numbers(text: str, words: frozenset[str]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from functools import lru_cache
 
 # Scripts written without spaces: every character counts as a word, or one sentence would be a single word.
@@ -14,6 +14,7 @@ _LARGE = 50_000  # characters: the words of longer texts are kept only until `re
 
 N = 8
 """Length of the n-grams by which copying, leaking and looping are recognised."""
+_RUN = bytes([True] * N)
 
 
 def split(text: str) -> list[str]:
@@ -36,11 +37,34 @@ def prompt_ngrams(text: str) -> frozenset[tuple[str, ...]]:
     return _lasting_ngrams(text)
 
 
+def vocabulary(text: str) -> frozenset[str]:
+    """The distinct words."""
+    return _large_vocabulary(text) if len(text) > _LARGE else _small_vocabulary(text)
+
+
+def prompt_vocabulary(text: str) -> frozenset[str]:
+    """The distinct words of our own wording."""
+    return _lasting_vocabulary(text)
+
+
+def may_share(text: str, known: Set[str]) -> bool:
+    """Whether `text` has `N` words in a row that are all in a vocabulary. Texts that share an n-gram do, and asking
+    is three times as fast as making n-grams."""
+    return _RUN in bytes(map(known.__contains__, words(text)))
+
+
+def repeats(text: str, least: int) -> bool:
+    """Whether at least `least` n-grams may be repetitions of earlier ones: then as many trigrams are."""
+    tokens = words(text)
+    return len(tokens) - 2 - len(set(zip(tokens, tokens[1:], tokens[2:], strict=False))) >= least
+
+
 def release() -> None:
     """Forget large texts: call it when done with a pair."""
     if _large_words.cache_info().currsize:
         _large_words.cache_clear()
         _large_ngrams.cache_clear()
+        _large_vocabulary.cache_clear()
 
 
 def unspaced(text: str) -> bool:
@@ -56,6 +80,10 @@ def _ngrams(text: str) -> frozenset[tuple[str, ...]]:
     return frozenset(sequence(words(text)))
 
 
+def _vocabulary(text: str) -> frozenset[str]:
+    return frozenset(words(text))
+
+
 def sequence(tokens: list[str]) -> Iterator[tuple[str, ...]]:
     """All n-grams of a word list, in order."""
     return zip(*(tokens[i:] for i in range(N)), strict=False)
@@ -64,3 +92,5 @@ def sequence(tokens: list[str]) -> Iterator[tuple[str, ...]]:
 _small_words, _large_words = lru_cache(maxsize=32)(_words), lru_cache(maxsize=4)(_words)
 _small_ngrams, _large_ngrams = lru_cache(maxsize=32)(_ngrams), lru_cache(maxsize=4)(_ngrams)
 _lasting_ngrams = lru_cache(maxsize=512)(_ngrams)
+_small_vocabulary, _large_vocabulary = lru_cache(maxsize=32)(_vocabulary), lru_cache(maxsize=4)(_vocabulary)
+_lasting_vocabulary = lru_cache(maxsize=512)(_vocabulary)

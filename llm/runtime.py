@@ -196,7 +196,6 @@ def obtain(models: Models) -> Runtime:
         if runtime is None:
             runtime = _runtimes[key] = Runtime(models)
             # What is loaded by now stays: the garbage collector need not walk it again and again beside the rollouts.
-            gc.collect()
             gc.freeze()
             # Rollouts make many short-lived objects and few cycles.
             gc.set_threshold(50_000, 20, 50)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pipelines import agents_job, chain_estimate, tasks_job, trajectory_job
 from pipelines.agentic_flags import add_run_flags
@@ -16,6 +17,9 @@ from pipelines.runs.errors import UsageError
 from pipelines.runs.folder import OutputFolder
 from pipelines.runs.job import Job
 from pipelines.runs.launch import FAILED, OK, USAGE, launch
+from pipelines.runs.report import write_report
+from pipelines.runs.survey import survey_run
+from schemas.manifest import Manifest
 
 STAGES = "stages"
 
@@ -78,7 +82,7 @@ def run(args: argparse.Namespace, beam_args: Sequence[str]) -> int:
         return _say(str(error), USAGE)
     output = args.output.rstrip("/")
     args.account = f"agentic {output if '://' in output else Path(output).resolve()}"
-    produced = args.input
+    produced, args.stages = args.input, []
     for number, stage in enumerate(CHAIN, 1):
         folder = OutputFolder(f"{output}/{stage.folder}".rstrip("/"))
         print(f"── {number}/{len(CHAIN)} {stage.name}: {folder.path}", flush=True)
@@ -94,22 +98,34 @@ def run(args: argparse.Namespace, beam_args: Sequence[str]) -> int:
         if manifest is None:
             return code
         if not manifest["counts"]["accepted"]:
-            return _nothing(stage, folder, manifest, code)
+            return _nothing(stage, folder, manifest, args.stages, OutputFolder(output))
+        args.stages.append(_told(stage, manifest))
         produced = [folder.at("data", "*.parquet")]
     return OK
 
 
-def _nothing(stage: Stage, folder: OutputFolder, manifest: dict, code: int) -> int:
-    """Say that a stage kept nothing, and why. Trajectories that were all honestly refused are a result; a chain that did not
-    get to its trajectories has failed."""
-    counts = manifest["counts"]
+def _told(stage: Stage, manifest: dict[str, Any]) -> dict[str, Any]:
+    """A finished stage, as the manifest at the chain's end carries it."""
+    figures = {name: manifest[name] for name in ("counts", "reasons", "errors", "calls")}
+    return {"name": stage.name, "folder": stage.folder, **figures}
+
+
+def _nothing(
+    stage: Stage, folder: OutputFolder, manifest: dict[str, Any], before: list[dict[str, Any]], out: OutputFolder
+) -> int:
+    """End a chain of which a stage kept nothing: say why, and show it in the output's report. Rows that were all honestly
+    refused are a result, in whatever stage; rows that failed are not."""
+    counts, shown = manifest["counts"], folder.at("report.html")
+    if stage.folder and out.local:  # the output has no rows, and no manifest: it is not finished
+        ended = Manifest(**{**manifest, "stages": before})
+        shown = str(write_report(Path(out.path), ended, survey_run(Path(folder.path))))
     why = {**manifest["reasons"], **manifest["errors"]}
     told = ", ".join(f"{reason} {n:,}" for reason, n in sorted(why.items(), key=lambda item: -item[1])[:5])
     line = (
-        f"stage {stage.name} kept nothing: {counts['rejected']:,} refused, {counts['failed']:,} failed ({told}); "
-        f"see {folder.at('report.html')}"
+        f"the chain ends at its stage {stage.name}, which kept nothing: {counts['rejected']:,} refused, "
+        f"{counts['failed']:,} failed ({told}); see {shown}"
     )
-    return _say(line, code if not stage.folder else FAILED)
+    return _say(line, OK if counts["rejected"] and not counts["failed"] else FAILED)
 
 
 def _say(line: str, code: int) -> int:

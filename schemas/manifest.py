@@ -52,6 +52,9 @@ class Manifest:
     schema features, pictures; None for other rows."""
     trajectories: dict[str, Any] | None = None
     """Pass rates by level, pass@k, pass^k, endings and cost per kept one, where the rows are trajectories; None for others."""
+    stages: list[dict[str, Any]] = field(default_factory=list)
+    """Where the run ends a chain of several, the runs before it: `{"name": "agents", "folder": ..., "counts": {...},
+    "reasons": {...}, "errors": {...}, "calls": {...}}`, ..."""
     version: int = 1
 
     @property

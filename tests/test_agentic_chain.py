@@ -129,6 +129,13 @@ def test_tools_become_trajectories_and_nothing_finished_is_repeated(tools, tmp_p
     assert manifest(out / "stages" / "tasks")["counts"]["accepted"] == 4
     counts = manifest(out)["counts"]
     assert counts["tasks"] == 8 and counts["accepted"] == 8, manifest(out)["reasons"]
+    assert [(stage["name"], stage["counts"]["accepted"]) for stage in manifest(out)["stages"]] == [
+        *(("agents", 2), ("tasks", 4))
+    ]
+    assert (
+        "Stages of the chain" in (out / "report.html").read_text()
+        and "| `tasks` | 4 | 4 |" in (out / "README.md").read_text()
+    )
     assert rows(out) == rows(tmp_path / "alone")
     row = rows(out)[0]
     assert row["domains"] and row["level"] == "one_call" and "weighs" in row["messages"][-1]["content"]
@@ -178,17 +185,24 @@ def test_one_budget_holds_for_all_stages(tools, tmp_path, run):
         assert max(server.log.bodies.values()) == 1
 
 
-def test_a_stage_that_keeps_nothing_ends_the_chain_with_one_line(tools, tmp_path, run):
+def test_a_stage_that_keeps_nothing_ends_the_chain_with_one_line_and_a_report(tools, tmp_path, run):
     def same_call(kind, value, body):
         return {**value, "rubric": []} if kind == "task" else value
 
     with ScriptedServer(Everybody(change=same_call)) as server:
         code, stdout, err = run(*chain(tools, tmp_path / "out", server))
-    assert code == 1 and "── 3/3" not in stdout
+    assert "── 3/3" not in stdout
     (line,) = [line for line in err.splitlines() if "kept nothing" in line]
-    assert "stage tasks" in line and "4 " in line and "stages/tasks/report.html" in line
+    assert "stage tasks" in line and "4 " in line and str(tmp_path / "out" / "report.html") in line
     assert not (tmp_path / "out" / "manifest.json").exists()
-    assert manifest(tmp_path / "out" / "stages" / "tasks")["counts"]["accepted"] == 0
+    counts = manifest(tmp_path / "out" / "stages" / "tasks")["counts"]
+    assert counts["accepted"] == 0 and counts["rejected"] + counts["failed"] == 4
+    assert code == (1 if counts["failed"] else 0), "rows that were all honestly refused are a result"
+    report = (tmp_path / "out" / "report.html").read_text()
+    table = re.search(r"Stages of the chain</h2>(.*?)</section>", report, re.DOTALL)[1]
+    assert re.findall(r"<tr><td>([\w ]+)</td><td>(\d+)</td><td>(\d+)</td>", table) == [
+        *(("agents", "2", "2"), ("agentic tasks", "4", "0"))
+    ]
 
 
 def test_estimate_and_preview_of_the_chain_write_nothing(tools, tmp_path, run):

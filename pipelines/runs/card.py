@@ -15,6 +15,7 @@ from pipelines.runs import figures, templates
 from pipelines.runs.card_metadata import by_count, card_metadata, counted, type_name
 from pipelines.runs.licenses import hub_license, obligations
 from pipelines.runs.masking import masked, masked_command, masked_text
+from pipelines.runs.stages import stage_line
 from pipelines.runs.survey import RATIO_MAX, Scores, Survey, quantile, survey_run
 from pipelines.runs.tool_card import write_tool_card
 from pipelines.runs.tool_view import are_tools
@@ -52,6 +53,7 @@ def write_card(out: Path, manifest: Manifest, survey: Survey | None = None) -> P
             for model in manifest.models
         ],
         funnel=funnel(manifest, survey),
+        stages=[stage_line(run) for run in manifest.stages],
         reasons=by_count(manifest.reasons),
         errors=by_count(manifest.errors),
         scores=[_score_line(check, scores) for check, scores in _merged_scores(survey)],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,12 +12,37 @@ import orjson
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
+from pipelines.runs import templates
 from pipelines.runs.card import write_card
 from pipelines.runs.errors import RunFailed
 from pipelines.runs.folder import MANIFEST, OutputFolder
 from pipelines.runs.report import write_report
 from pipelines.runs.survey import survey_run
 from schemas.manifest import Manifest
+
+_SOON = 3.0
+"""Seconds after which a run is busy with its models, and this process is not."""
+
+
+@contextlib.contextmanager
+def prepared() -> Iterator[None]:
+    """Meanwhile, import what `finish` needs, which takes a second."""
+    timer = threading.Timer(_SOON, _prepare)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+
+
+def _prepare() -> None:
+    with contextlib.suppress(Exception):  # `finish` will say what is wrong
+        import datasets  # noqa: F401
+        from huggingface_hub import DatasetCardData  # noqa: F401
+
+        templates.load()
 
 
 def finish(out: OutputFolder, manifest: Manifest) -> None:

@@ -30,7 +30,7 @@ from llm.stats import RoleStats
 from pipelines.runs import estimate, inputs, preview
 from pipelines.runs.check import check_models
 from pipelines.runs.errors import RunFailed, UsageError
-from pipelines.runs.finish import finish
+from pipelines.runs.finish import finish, prepared
 from pipelines.runs.folder import KINDS, OutputFolder, check_sum, count_column
 from pipelines.runs.job import Job
 from pipelines.runs.masking import masked_command
@@ -142,7 +142,7 @@ def _run(
             check_models(runtime)
             out.begin()
             total = found.rows and found.rows * job.tasks_per_row * job.rows_per_task
-            with Progress(Path(models.state or "/nonexistent"), total):
+            with Progress(Path(models.state or "/nonexistent"), total), prepared():
                 counters = runner.execute(job, models, found, out, _shards(job, found), zygote)
             calls = _calls(job, counters, prices)
         finally:
@@ -182,6 +182,7 @@ def _run(
         languages=count_column(paths["data"], "language"),
         licenses=count_column(paths["data"], "license"),
         calls=calls,
+        stages=getattr(args, "stages", []),
     )
     finish(out, manifest)
     _report(out, manifest)

@@ -21,6 +21,7 @@ from markupsafe import Markup
 from pipelines.runs import charts, figures, templates
 from pipelines.runs.masking import masked, masked_command, masked_text
 from pipelines.runs.samples import sample_view, short
+from pipelines.runs.stages import stage_line
 from pipelines.runs.survey import RATIO_MAX, Survey, quantile, survey_run
 from pipelines.runs.wording import Wording, wording
 from schemas.manifest import Manifest
@@ -52,6 +53,7 @@ def write_report(out: Path, manifest: Manifest, survey: Survey | None = None) ->
         outcome=_outcome(survey),
         wording=words,
         funnel=_funnel(words, manifest, survey),
+        stages=_stages(manifest),
         reasons=_bars(manifest.reasons, "refused"),
         errors=_bars(manifest.errors, "failed"),
         facets=[(heading, bars) for column, heading in words.facets if (bars := _kept_by(column, survey))],
@@ -68,6 +70,14 @@ def write_report(out: Path, manifest: Manifest, survey: Survey | None = None) ->
         command=shlex.join(masked_command(manifest.command)),
     )
     return templates.write_whole(Path(out) / "report.html", page)
+
+
+def _stages(manifest: Manifest) -> list[dict[str, Any]]:
+    """The runs of the chain that this one ends, this one included."""
+    if not manifest.stages:
+        return []
+    this = {"name": manifest.job, **{n: getattr(manifest, n) for n in ("counts", "reasons", "errors", "calls")}}
+    return [stage_line(run) for run in (*manifest.stages, this)]
 
 
 class _Zeros(dict):

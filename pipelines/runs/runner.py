@@ -49,10 +49,7 @@ class Runner:
         """What forks this machine's worker processes; None where they are started otherwise or there are none."""
         if not self.processes or not models.state or not possible():
             return None
-        preload = getattr(job.step, "preload", None)
-        if preload is not None:
-            preload()
-        return Zygote(models.state)
+        return Zygote(models.state, getattr(job.step, "preload", None))
 
     def execute(
         self, job: Job, models: Models, found: Inputs, out: OutputFolder, shards: int, zygote: Zygote | None = None

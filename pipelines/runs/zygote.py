@@ -1,14 +1,15 @@
 """Worker processes that start at once: forked from one that has already imported everything.
 
 Importing Beam, Arrow and the openai client takes a worker process some seconds; a process forked after the imports
-needs milliseconds and shares their memory. `Zygote` is forked from the driver before it has any threads. Beam starts each
-worker by a command; ours is this file, run as a script, which asks the zygote for a fork, hands over the environment that
-Beam gave it, and lasts as long as the worker does.
+needs milliseconds and shares their memory. `Zygote` is forked from the driver before it has any threads, and loads what
+the job's checks need while the driver goes on. Beam starts each worker by a command; ours is this file, run as a script,
+which asks the zygote for a fork, hands over the environment that Beam gave it, and lasts as long as the worker does.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import random
@@ -17,6 +18,10 @@ import signal
 import socket
 import sys
 import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _MAX_MESSAGE = 1 << 20
 
@@ -24,7 +29,7 @@ _MAX_MESSAGE = 1 << 20
 class Zygote:
     """A process that forks workers on request, listening at a Unix socket. It ends with the driver."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, preload: Callable[[], None] | None = None) -> None:
         self.path = f"{folder}/zygote"
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(self.path)
@@ -35,6 +40,12 @@ class Zygote:
         self.pid = os.fork()
         if self.pid == 0:
             os.close(self._driver)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            if preload is not None:
+                with contextlib.suppress(Exception):  # a worker that needs it will say what is wrong
+                    preload()
+            gc.collect()
+            gc.freeze()
             _serve(listener, alive)
         os.close(alive)
         listener.close()
@@ -60,7 +71,6 @@ def _serve(listener: socket.socket, alive: int) -> None:
     import select
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # workers are not waited for here
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         ready, _, _ = select.select([listener, alive], [], [])
         if alive in ready:

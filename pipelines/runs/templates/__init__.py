@@ -35,6 +35,13 @@ def _visible(value: Any) -> Any:
     return figures.visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
+def load() -> None:
+    """Compile all templates."""
+    for name in _environment().list_templates():
+        if name.endswith(".j2"):
+            _environment().get_template(name)
+
+
 def text(name: str) -> str:
     """A file of this folder as it stands (style sheet, script)."""
     return resources.files(__name__).joinpath(name).read_text(encoding="utf-8")
