@@ -262,7 +262,8 @@ def _nouns(text: str, at: int) -> frozenset[str]:
 # -------------------------------------------------------------------------------------------------------- enumeration
 _PLACED = re.compile(r"[^\W\d_] $")
 _DETERMINED = re.compile(
-    r"\b(?:an?|the|th(?:is|at|ese|ose)|his|her|its|their|our|my|your|every|each|another|and|or|but|then) $", re.IGNORECASE
+    r"\b(?:an?|the|th(?:is|at|ese|ose)|his|her|its|their|our|my|your|every|each|another|and|or|but|then) $",
+    re.IGNORECASE,
 )
 _ORDINAL_NAMES = {str(value): word for word, value in ORDINALS.items() if value < 13}
 

@@ -36,7 +36,9 @@ def misplaced(source: str, rewrite: str, before: Facts, after: Facts) -> list[Fa
     suspects = [
         fact
         for fact in after.numbers
-        if _small(fact) and not _said(fact, rewrite, source) and (fact.keys[0] in before.offers or _names(fact, rewrite))
+        if _small(fact)
+        and not _said(fact, rewrite, source)
+        and (fact.keys[0] in before.offers or _names(fact, rewrite))
     ]
     if not suspects:
         return []
