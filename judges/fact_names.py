@@ -139,7 +139,7 @@ def names_added(
         if new == [fact.keys[0]] or len(fact.keys) == len(new):  # the unknown words begin the name
             first = fact.keys[0]
             plain = not rewrite[fact.start : fact.start + len(first)].isupper()
-            if not fact.strong and first in new and (not english or (plain and ordinary(first))):
+            if not fact.strong and first in new and (not english or (plain and ordinary(first) and not _acts(rewrite, fact))):
                 new = new[1:]
         if new and english and _short_form(rewrite, fact):
             continue
@@ -234,7 +234,30 @@ def _begins_sentence(text: str, fact: Fact) -> bool:
     if fact.strong or len(fact.keys) > 1:
         return False
     (word,) = fact.keys
-    return ordinary(word) and not text[fact.start : fact.start + len(word)].isupper()
+    return ordinary(word) and not text[fact.start : fact.start + len(word)].isupper() and not _acts(text, fact)
+
+
+_PREDICATE = re.compile(
+    r"(?:['’]s|,? (?:was|is|had|has|did|does|would|could|can|will|got|took|went|came|made|gave|says|said|told|won|lost|led"
+    r"|became|began|left|saw|met|found|knew|thought|wrote|held|ran|put|stood|kept|[a-z]{2,}ed)) "
+)
+_BARE = re.compile(
+    r"(?:s|ly|ing|ed|ion|ment|ness|ity|[ae]nce|[ae]ncy|ship|hood|age|ure|ism|th|work|body|one|thing|where|day|people|neither"
+    r"|either|none|half|part|nought)$"
+)
+"""Words that need no article: plurals, abstract nouns, adverbs, pronouns."""
+
+
+def _acts(text: str, fact: Fact) -> bool:
+    """Whether a predicate follows at once: without an article a common noun in the singular has none, a name has."""
+    word = fact.keys[0]
+    return (
+        _PREDICATE.match(text, fact.end) is not None
+        and word not in FUNCTION_WORDS
+        and word not in NUMBER_WORDS
+        and word not in IMPLIED
+        and not _BARE.search(word)
+    )
 
 
 def _label(word: str) -> bool:

@@ -18,13 +18,16 @@ from multidict import CIMultiDict
 from openai._models import FinalRequestOptions
 
 PATH = "/chat/completions"
+CONNECT = 60.0
+"""Seconds for a connection. A server that is not there refuses at once; what takes long is hundreds of connections on a
+machine that is busy, and to count those as failures would stop a run whose server is well."""
 
 
 class _Session:
     """One aiohttp session, opened by the event loop that uses it."""
 
     def __init__(self, timeout: float) -> None:
-        self._deadline = aiohttp.ClientTimeout(total=timeout, connect=min(timeout, 10.0))
+        self._deadline = aiohttp.ClientTimeout(total=timeout, connect=min(timeout, CONNECT))
         self._session: aiohttp.ClientSession | None = None
 
     @property
