@@ -27,6 +27,10 @@ _MAX_ECHO = 4_000  # characters of a faulty answer shown to the model again
 _MAX_ERROR = 300
 
 
+_STRIDE = 1_000
+"""Between the attempt numbers of variations: callers count their own attempts in ones."""
+
+
 class Structured(NamedTuple):
     """A validated value and what it cost, faulty answers included."""
 
@@ -67,9 +71,9 @@ async def ask_json(
     validator = _validator(orjson.dumps(schema))
     answers: list[Answer] = []
     usage = Usage()
-    conversation = list(messages)
+    conversation, varied = list(messages), params
     while True:
-        answer = await ask(conversation, to=to, schema=schema, **params)
+        answer = await ask(conversation, to=to, schema=schema, **varied)
         answers.append(answer)
         usage += answer.usage
         try:
@@ -78,11 +82,23 @@ async def ask_json(
             error = str(fault)
         if len(answers) >= tries:
             raise StructuredAnswerInvalid(f"no valid JSON answer in {tries} tries; the last one: {error}", usage)
+        varied = variation(params, sum(earlier.text == answer.text for earlier in answers[:-1]))
         conversation = [
             *messages,
             {"role": "assistant", "content": defuse(answer.text[:_MAX_ECHO])},
             *prompts.load("structured/repair").render(error=error),
         ]
+
+
+def variation(params: dict[str, Any], number: int) -> dict[str, Any]:
+    """`params` for asking in the same words for the `number`th time more, when a model has repeated a faulty answer: with
+    another attempt the cache, and with another seed the server, will not give that answer again."""
+    if not number:
+        return params
+    varied = {**params, "attempt": params.get("attempt", 0) + _STRIDE * number}
+    if varied.get("seed") is not None:
+        varied["seed"] += number
+    return varied
 
 
 @lru_cache(maxsize=64)

@@ -483,6 +483,8 @@ def test_the_log_stays_bounded_while_writing_never_pauses(path):
                     *(cache.put(address((batch, i)), Entry(200, os.urandom(100_000))) for i in range(10))
                 )
             assert path.stat().st_size > 10_000_000
-            assert path.with_name(path.name + "-wal").stat().st_size < 80_000_000  # of 120 MB; a slow disk may skip a turn
+            assert (
+                path.with_name(path.name + "-wal").stat().st_size < 80_000_000
+            )  # of 120 MB; a slow disk may skip a turn
 
     asyncio.run(scenario())

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from llm.call import Answer, Usage
 from llm.errors import AnswerInvalid
 from llm.structured import StructuredAnswerInvalid, ask_json, candidates
+from tools_repo.world.asking import CheckFailed, ask_checked
 
 SCHEMA = {
     "type": "object",
@@ -129,3 +130,22 @@ def test_hostile_answers_end_quickly_without_a_value(text):
     start = time.process_time()
     assert list(candidates(text)) == []
     assert time.process_time() - start < 2
+
+
+def test_a_repeated_faulty_answer_is_not_asked_for_again():
+    """Neither the cache, which knows calls by body and attempt, nor a server that honours seeds would give another."""
+    ask = Script("no", "no", "no", "no")
+    with pytest.raises(StructuredAnswerInvalid):
+        run(ask, tries=4, seed=7, attempt=2)
+    assert len({(str(asked["messages"]), asked["attempt"]) for asked in ask.asked}) == 4
+    assert [(asked["attempt"], asked["seed"]) for asked in ask.asked] == [(2, 7), (2, 7), (1002, 8), (2002, 9)]
+
+
+def test_nor_is_one_that_a_check_refused():
+    def check(value):
+        raise ValueError("not this one")
+
+    ask = Script(GOOD, GOOD, GOOD, GOOD)
+    with pytest.raises(CheckFailed):
+        asyncio.run(ask_checked(ask, QUESTION, SCHEMA, check, to="writer", tries=4))
+    assert len({(str(asked["messages"]), asked["attempt"]) for asked in ask.asked}) == 4

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import prompts
 from llm.call import Ask, Message, Usage
 from llm.errors import AnswerInvalid
-from llm.structured import StructuredAnswerInvalid, ask_json
+from llm.structured import StructuredAnswerInvalid, ask_json, variation
 from prompts.fence import defuse
 
 T = TypeVar("T")
@@ -57,10 +57,11 @@ async def ask_checked(
     """
     if tries < 1:
         raise ValueError(f"tries must be at least 1, not {tries}")
-    usage, calls, conversation = Usage(), 0, list(messages)
+    usage, calls, conversation, varied = Usage(), 0, list(messages), params
+    refused: list[str] = []
     while True:
         try:
-            said = await ask_json(ask, conversation, schema, to=to, tries=tries - calls, **params)
+            said = await ask_json(ask, conversation, schema, to=to, tries=tries - calls, **varied)
         except StructuredAnswerInvalid as invalid:
             raise CheckFailed(str(invalid), usage + invalid.usage, tries) from None
         usage, calls = usage + said.usage, calls + len(said.answers)
@@ -70,5 +71,7 @@ async def ask_checked(
             fault = str(found)[:_MAX_FINDING]
         if calls >= tries:
             raise CheckFailed(f"no valid answer in {tries} tries; the last one: {fault}", usage, calls)
+        varied = variation(params, refused.count(said.answers[-1].text))
+        refused.append(said.answers[-1].text)
         echo = {"role": "assistant", "content": defuse(said.answers[-1].text[:_MAX_ECHO])}
         conversation = [*messages, echo, *prompts.load(REPAIR).render(error=defuse(fault))]
