@@ -139,9 +139,13 @@ def names_added(
         if new == [fact.keys[0]] or len(fact.keys) == len(new):  # the unknown words begin the name
             first = fact.keys[0]
             plain = not rewrite[fact.start : fact.start + len(first)].isupper()
-            if not fact.strong and first in new and (not english or (plain and ordinary(first) and not _acts(rewrite, fact))):
+            if (
+                not fact.strong
+                and first in new
+                and (not english or (plain and ordinary(first) and not acts(rewrite, first, fact.end)))
+            ):
                 new = new[1:]
-        if new and english and _short_form(rewrite, fact):
+        if new and english and " " in rewrite[fact.start : fact.end] and _short_form(rewrite, fact):
             continue
         named = {word.lower() for pair in _AFTER_OF.findall(rewrite[fact.start : fact.end]) for word in pair}
         if english and 3 * len(new) <= len(fact.keys) and all(ordinary(key) for key in new) and named.isdisjoint(new):
@@ -186,6 +190,9 @@ _CLOSING = re.compile(
     r"|Affectionately|Faithfully|Respectfully|Your \w+(?: \w+)?|As ever|Signed),\s*[^,!?\n]{0,60}[.!]?\s*$"
 )
 
+_SIGNED = re.compile(r"\n[A-Z](?: ?[^\W\d_]+,?){1,5}\s*$")
+"""A last line of a few words: "Drive safely, Anna"."""
+
 
 def _letter_ends(text: str) -> list[tuple[int, int]]:
     """Where a letter greets its reader and where it is signed; nothing in a text that is no letter."""
@@ -193,7 +200,7 @@ def _letter_ends(text: str) -> list[tuple[int, int]]:
     if not greeting:
         return []
     tail = max(greeting.end(), len(text) - 150)
-    closing = _CLOSING.search(text, tail)
+    closing = _CLOSING.search(text, tail) or _SIGNED.search(text, tail)
     return [greeting.span()] + ([(closing.start(), len(text))] if closing else [])
 
 
@@ -234,7 +241,7 @@ def _begins_sentence(text: str, fact: Fact) -> bool:
     if fact.strong or len(fact.keys) > 1:
         return False
     (word,) = fact.keys
-    return ordinary(word) and not text[fact.start : fact.start + len(word)].isupper() and not _acts(text, fact)
+    return ordinary(word) and not text[fact.start : fact.start + len(word)].isupper() and not acts(text, word, fact.end)
 
 
 _PREDICATE = re.compile(
@@ -248,11 +255,13 @@ _BARE = re.compile(
 """Words that need no article: plurals, abstract nouns, adverbs, pronouns."""
 
 
-def _acts(text: str, fact: Fact) -> bool:
-    """Whether a predicate follows at once: without an article a common noun in the singular has none, a name has."""
-    word = fact.keys[0]
+def acts(text: str, word: str, end: int) -> bool:
+    """Whether a predicate follows a sentence's first word, lower-cased, that ends at `end`.
+
+    Without an article a common noun in the singular has none; a name has.
+    """
     return (
-        _PREDICATE.match(text, fact.end) is not None
+        _PREDICATE.match(text, end) is not None
         and word not in FUNCTION_WORDS
         and word not in NUMBER_WORDS
         and word not in IMPLIED
@@ -301,8 +310,17 @@ def _short_form(text: str, fact: Fact) -> bool:
 
 
 def _on_heading(text: str, fact: Fact) -> bool:
-    """Whether the name stands on a short line without a full stop, where common words may have capitals too."""
+    """Whether the name stands on a short line in title case, without a full stop, where common words have capitals too."""
     begin = text.rfind("\n", 0, fact.start) + 1
     end = text.find("\n", fact.end)
-    line = text[begin : end if end >= 0 else len(text)].strip()
-    return len(line) <= 90 and line[-1:] not in (".", "!", "?", ",", ";") and (begin > 0 or end >= 0)
+    end = end if end >= 0 else len(text)
+    line = text[begin:end].strip()
+    if len(line) > 90 or line[-1:] in (".", "!", "?", ",", ";") or (not begin and end == len(text)):
+        return False
+    if line.startswith("#"):
+        return True
+    others = _LONG.findall(f"{text[begin : fact.start]} {text[fact.end : end]}")
+    return 3 * sum(word.islower() for word in others) <= len(others)
+
+
+_LONG = re.compile(r"[^\W\d_]{4,}")

@@ -272,7 +272,7 @@ muslims; byzantium byzantine byzantines; castile castilian; catalonia catalan ca
 bretons; prussia prussian; saxony saxon saxons; hesse hessian; tuscany tuscan; lombardy lombard; carthage carthaginian;
 troy trojan trojans; crete cretan; sparta spartan; thebes theban; moscow muscovite; glasgow glaswegian; liverpool
 liverpudlian; manchester mancunian; france franco; britain anglo; china sino; japan nippon; india indo; russia russo;
-austria austro; greece greco graeco hellenic; italy italo; portugal luso; spain hispano; africa afro
+austria austro; greece greco graeco hellenic; italy italo; portugal luso; spain hispano; africa afro; allies allied
 """
 _ALIASES = {word: group.split()[0] for group in _DEMONYMS.split(";") for word in group.split()}
 _SUFFIXES = (

@@ -67,7 +67,9 @@ def test_documents_become_rows_a_card_a_report_and_a_manifest(corpus, tmp_path, 
     assert told["counts"] == {"read": 12, "unreadable": 0, "tasks": 24, "accepted": 24, "rejected": 0, "failed": 0}
     judge = told["calls"]["judge"]
     assert told["calls"]["writer"]["paid"] == 24
-    assert judge["paid"] + judge["cached"] == 24, "the scripted writer's two rewrites are equal: judged together, paid once"
+    assert judge["paid"] + judge["cached"] == 24, (
+        "the scripted writer's two rewrites are equal: judged together, paid once"
+    )
     assert server.log.answered == 24 + judge["paid"] and max(server.log.bodies.values()) == 1
     assert [f["file"] for f in told["files"]] == ["data/train-00000-of-00001.parquet"]
     visible = {p.name for p in out.iterdir() if not p.name.startswith(".")}
@@ -125,11 +127,17 @@ def test_order_of_answers_and_worker_processes_do_not_change_a_byte(corpus, tmp_
         for out, flags in (
             ("one", ("--max-concurrency", 1)),
             ("many", ("--max-concurrency", 50, "--cache", tmp_path / "b.sqlite")),
-            ("processes", ("--direct_running_mode=multi_processing", "--direct_num_workers=2", "--cache", tmp_path / "c.sqlite")),
+            (
+                "processes",
+                ("--direct_running_mode=multi_processing", "--direct_num_workers=2", "--cache", tmp_path / "c.sqlite"),
+            ),
         ):
             assert run(*knowledge(corpus, tmp_path / out, server, *flags), cache=out == "one")[0] == 0
     assert shards(tmp_path / "one") == shards(tmp_path / "many") == shards(tmp_path / "processes")
-    assert manifest(tmp_path / "processes")["calls"]["writer"]["paid"] == manifest(tmp_path / "one")["calls"]["writer"]["paid"]
+    assert (
+        manifest(tmp_path / "processes")["calls"]["writer"]["paid"]
+        == manifest(tmp_path / "one")["calls"]["writer"]["paid"]
+    )
 
 
 @pytest.mark.parametrize("mode", ["in_memory", "multi_processing"])
@@ -137,7 +145,14 @@ def test_faults_of_the_server_lose_and_double_nothing(tmp_path, run, mode):
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text("".join(json.dumps(row) + "\n" for row in documents(150, 4)))
     faults = Faults(too_many=0.05, server_error=0.05, malformed=0.01, hang=0.01)
-    flags = ("--no-judge", "--timeout", 4, f"--direct_running_mode={mode}", "--direct_num_workers", 1 + (mode != "in_memory"))
+    flags = (
+        "--no-judge",
+        "--timeout",
+        4,
+        f"--direct_running_mode={mode}",
+        "--direct_num_workers",
+        1 + (mode != "in_memory"),
+    )
     with ScriptedServer(Writer(), latency=0.01, faults=faults) as server:
         code, _, _ = run(*knowledge(corpus, tmp_path / "out", server, *flags))
     assert code == 0

@@ -20,7 +20,17 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def command(server, corpus, out, cache, mode):
     argv = [sys.executable, str(ROOT / "beam_runner.py"), "knowledge", "--input", str(corpus), "--output", str(out)]
-    argv += ["--llm", server.spec, "--cache", str(cache), "--no-similarity", "--chunk-tokens", "40", "--max-concurrency", "8"]
+    argv += [
+        "--llm",
+        server.spec,
+        "--cache",
+        str(cache),
+        "--no-similarity",
+        "--chunk-tokens",
+        "40",
+        "--max-concurrency",
+        "8",
+    ]
     return [*argv, f"--direct_running_mode={mode}", "--direct_num_workers", "2" if mode == "multi_processing" else "1"]
 
 
@@ -42,7 +52,9 @@ def test_killed_runs_resume_without_paying_again_and_end_in_the_same_bytes(tmp_p
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text("".join(json.dumps(row) + "\n" for row in documents(60, 8)))
     with ScriptedServer(Writer(faults={"Turin": lambda text: text}), latency=0.02) as server:
-        subprocess.run(command(server, corpus, tmp_path / "calm", tmp_path / "calm.sqlite", mode), check=True, cwd=tmp_path)
+        subprocess.run(
+            command(server, corpus, tmp_path / "calm", tmp_path / "calm.sqlite", mode), check=True, cwd=tmp_path
+        )
         undisturbed = server.log.answered
         assert undisturbed == len(server.log.bodies)
         server.log.bodies.clear()
