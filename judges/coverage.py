@@ -14,7 +14,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from judges.differences import Difference, Quotes
-from judges.fact_derived import as_share, converted, enumerates, implied_dates, recounts, same_times, worked_out
+from judges.fact_derived import (
+    as_share,
+    converted,
+    enumerates,
+    implied_dates,
+    lists_at_once,
+    recounts,
+    same_times,
+    worked_out,
+)
 from judges.fact_names import names_added, names_lost
 from judges.fact_places import misplaced
 from judges.fact_shares import other_dates, ranks, same_duration, told_as_shares
@@ -158,6 +167,8 @@ def _implied(
         lost = told_as_shares(same_times(lost, source, rewrite), source, rewrite, after)
         lost = [fact for fact in lost if not same_duration(fact, after.numbers)]
         lost = other_dates(implied_dates(lost, rewrite, after), rewrite, after)
+        if not added:
+            lost = [fact for fact in lost if fact.strong or not lists_at_once(fact, source)]
     if added:
         added = told_as_shares(same_times(added, rewrite, source), rewrite, source, before)
         added = [fact for fact in added if not same_duration(fact, before.numbers)]

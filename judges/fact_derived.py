@@ -232,6 +232,12 @@ def _lists(fact: Fact, text: str) -> bool:
     return False
 
 
+def lists_at_once(fact: Fact, text: str) -> bool:
+    """Whether as many things as the fact says are named right after it: "two popes, Adrian and Alexander"."""
+    listed = _LIST_AFTER.match(text, fact.end, min(len(text), fact.end + 200))
+    return listed is not None and str(len(_ITEM_END.findall(listed[1])) + 2) == fact.keys[0]
+
+
 _LIST_AFTER = re.compile(r"(?: [^\W\d_-]+){1,5}(?:[,:] |: ?\n)([^.;:!?\n]{0,160}?),? (?:and|or|&) ")
 _ITEM_END = re.compile(r",(?= )")
 _CLAUSE_END = re.compile(r"[.;:!?()\n—–]|\b(?:namely|including|such as|like|were|are|in|on)\b")

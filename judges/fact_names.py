@@ -30,7 +30,7 @@ def names_lost(
             continue
         if (not fact.strong and all(ordinary(key) for key in keys)) or _short_form(source, fact):
             continue
-        if _abbreviated(_acronym(source, fact), fact, after):
+        if _abbreviated(short := _acronym(source, fact), fact, after) or _in_number(short, after):
             continue
         if _contains_acronym(keys, after) or _in_apposition(source, fact, after):
             continue
@@ -85,6 +85,11 @@ def _known(word: str, stems: frozenset[str]) -> bool:
 def _abbreviated(short: str, fact: Fact, other: Facts) -> bool:
     """Whether the other text has a name's acronym, or the name that the acronym `short` stands for."""
     return short in (other.acronyms if len(fact.keys) > 1 else other.initials)
+
+
+def _in_number(short: str, other: Facts) -> bool:
+    """Whether the other text has an acronym in the other number: "IDs" for "ID"."""
+    return bool(short) and (f"{short}s" in other.name_words or (short[-1] == "s" and short[:-1] in other.acronyms))
 
 
 def _acronym(text: str, fact: Fact) -> str:

@@ -95,6 +95,6 @@ def starts_sentence(text: str, start: int) -> bool:
         return False
     before = text[max(0, at - 12) : at]
     word = before[max(before.rfind(" "), before.rfind("\n")) + 1 :].lstrip("(\"'“")
-    if word.lower() in _ENDING or word.endswith(")"):
+    if word.lower() in _ENDING or word.endswith((")", "%")) or word[-1:].isdigit():
         return True
     return not (len(word) == 1 or "." in word or word.lower() in ABBREVIATIONS)

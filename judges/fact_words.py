@@ -367,7 +367,10 @@ def ordinary(word: str) -> bool:
         ("ed", ("", "e")),
         ("ing", ("", "e")),
         ("ers", ("", "e", "er")),
+        ("ier", ("y",)),
+        ("iest", ("y",)),
         ("er", ("", "e")),
+        ("est", ("", "e")),
         ("ly", ("",)),
     ):
         if word.endswith(ending):

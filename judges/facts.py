@@ -83,6 +83,7 @@ _DAY_FIRST = re.compile(
     rf"(?:st|nd|rd|th)?(?: ?(?:–|-|and|to|or|,|&) ?\d{{1,2}}(?:st|nd|rd|th)?){{0,4}}(?: of)? ({_MONTH})"
 )
 _MONTH_WORD = re.compile(rf"\b{_MONTH}(?!\w)")
+_YEAR_AFTER = re.compile(r"\.? (?:1\d|20)\d\d\b")
 _ORDINAL_ENDINGS = ("", "st", "nd", "rd", "th", "d")
 _ERAS = ("", "ad", "bc")
 _ISO_REST = re.compile(r"-(\d\d)-(\d\d)(?!\d)")
@@ -343,7 +344,7 @@ def _month(text: str, run: str, start: int, offset: int, numbers: list[Fact], of
             _date(month, day[0].lstrip("0"), start, days.start(1) + day.end(), numbers, offers)
         return days.end()
     word = _LETTERS.match(run, offset)[0]
-    if word.lower() in MONTHS and (len(word) > 3 or word == "May"):
+    if word.lower() in MONTHS and (len(word) > 3 or word == "May" or _YEAR_AFTER.match(text, start + len(word))):
         offers.add(f"m{month}")
         doubtful = word in ("May", "March", "August", "April", "June") and (
             len(run) > offset + len(word) or starts_sentence(text, start) or text[start - 2 : start - 1].isupper()
