@@ -126,6 +126,7 @@ def names_added(
             key
             for key in new
             if not _known(key, stems)
+            and not (key[-1] == "s" and key[:-1] in before.acronyms)
             and key not in labels
             and key not in lower_case
             and not (key in ROMAN and ROMAN[key] in before.offers)
@@ -139,7 +140,11 @@ def names_added(
         if _abbreviates(rewrite[fact.start : fact.end], source, before) or _addressed(rewrite, fact):
             continue
         short = _acronym(rewrite, fact)
-        if _abbreviated(short, fact, before) or (around and _abbreviated(short, fact, around)):
+        if (
+            _abbreviated(short, fact, before)
+            or _in_number(short, before)
+            or (around and _abbreviated(short, fact, around))
+        ):
             continue
         if new == [fact.keys[0]] or len(fact.keys) == len(new):  # the unknown words begin the name
             first = fact.keys[0]
@@ -147,7 +152,7 @@ def names_added(
             if (
                 not fact.strong
                 and first in new
-                and (not english or (plain and ordinary(first) and not acts(rewrite, first, fact.end)))
+                and (not english or (plain and ordinary(first) and not acts(rewrite, first, _after(rewrite, fact))))
             ):
                 new = new[1:]
         if new and english and " " in rewrite[fact.start : fact.end] and _short_form(rewrite, fact):
@@ -246,7 +251,11 @@ def _begins_sentence(text: str, fact: Fact) -> bool:
     if fact.strong or len(fact.keys) > 1:
         return False
     (word,) = fact.keys
-    return ordinary(word) and not text[fact.start : fact.start + len(word)].isupper() and not acts(text, word, fact.end)
+    return (
+        ordinary(word)
+        and not text[fact.start : fact.start + len(word)].isupper()
+        and not acts(text, word, fact.start + len(word))
+    )
 
 
 _PREDICATE = re.compile(
@@ -271,6 +280,19 @@ def acts(text: str, word: str, end: int) -> bool:
         and word not in NUMBER_WORDS
         and word not in IMPLIED
         and not _BARE.search(word)
+    )
+
+
+_ACTING = re.compile(rf"\b([A-Z]\w*)(?={_PREDICATE.pattern})")
+
+
+def strangers_act(text: str, other: str) -> bool:
+    """Whether any capitalised word that the other text does not have may be a name because a predicate follows."""
+    acting = {match[1].lower() for match in _ACTING.finditer(text)}
+    return (
+        any(acts(f"{word} was ", word, len(word)) for word in acting.difference(split_words(other)))
+        if acting
+        else False
     )
 
 

@@ -57,9 +57,18 @@ def _small(fact: Fact) -> bool:
 
 
 def _said(fact: Fact, text: str, other: str) -> bool:
-    """Whether a number stands in the other text with the very word after it: most do, and are seen at once."""
-    follows = _SAID.match(text, fact.end)
-    return follows is not None and text[fact.start : follows.end()] in other
+    """Whether a number stands in the other text with the very word after it, or else before: most do, seen at once."""
+    if follows := _SAID.match(text, fact.end):
+        return text[fact.start : follows.end()] in other
+    return fact.start >= 12 and text[fact.start - 12 : fact.end + 1] in other
+
+
+_DIGITS = re.compile(r"(?<![\d.,])\d{1,2}(?![\d\w]|[.,]\d)(?:[ -][^\W\d_]{3,})?")
+
+
+def plainly_placed(source: str, rewrite: str) -> bool:
+    """Whether every small number in digits has the same word after it in both texts, so that none is `misplaced`."""
+    return all(said[0] in source and not said[0].isdecimal() for said in _DIGITS.finditer(rewrite))
 
 
 class _Counted:

@@ -357,3 +357,64 @@ def test_a_denial_in_other_words_is_none():
     source = "The path was described in 1966 by Marshall Hatch in a paper."
     assert kinds("In a paper by Marshall Hatch the path was not described until 1966.", source) == set()
     assert kinds("In a paper in 1966 by Marshall Hatch the path was not described.", source) == {"negation_changed"}
+
+
+@pytest.mark.parametrize(
+    ("source", "rewrite"),
+    [
+        ("Two new ships and two boats came; 3 were old.", "3 new ships and two boats came; 3 were old."),
+        (
+            "She ran in the eighth heat against seven others.",
+            "In the eighth heat she had eight rivals. Seventh she was.",
+        ),
+        ("Al's second run at the top took three weeks.", "Al's third run at the top took three weeks."),
+        ("The 2nd Battalion met the 2nd Division.", "The 1st Battalion met the 2nd Division."),
+        ("Ann met 12 men, 14 dogs and 12 cats in Rome.", "Ann met 12 men, 14 dogs and 14 cats in Rome."),
+        ("They met in both Rome and Oslo.", "They met in three cities, Rome and Oslo."),
+        ("He was seventh, and faced seven others.", "He was second, and faced seven others."),
+        ("She is a 2.0 point player in a team.", "She is a 5.0 point player in a team."),
+    ],
+)
+def test_a_number_that_takes_the_place_of_another_is_found(source, rewrite):
+    assert kinds(rewrite, source) & {"number_added", "number_lost"}
+
+
+@pytest.mark.parametrize(
+    ("source", "rewrite"),
+    [
+        ("He was the third man to do so.", "Only two men did so before him."),
+        ("Nos. 11 and 20 Squadrons left for Rome.", "No. 11 Squadron and No. 20 left for Rome."),
+        ("Three of the four years went well.", "Of four years three went well. The four were long."),
+        ("He met two popes, Adrian and Urban.", "He met Popes Adrian and Urban."),
+        ("In February 1942 they left.", "- Feb 1942: they left."),
+        ("He was in heat eight, against seven others.", "He was in the eighth heat, with seven others."),
+    ],
+)
+def test_a_number_in_its_place_is_let_pass(source, rewrite):
+    assert kinds(rewrite, source) == set()
+
+
+@pytest.mark.parametrize(
+    "rewrite",
+    [
+        "Ann met Bo in Rome. Walker took her home.",
+        "Ann met Bo in Rome. Daisy's house was near.",
+        "Ann met Bo in Rome, for the Giants.",
+        "- Ann met Bo in Rome\n- She then rejoined Eighth Army there after many days",
+    ],
+)
+def test_a_strange_name_among_common_words_is_found(rewrite):
+    assert kinds(rewrite, "Ann met Bo in Rome, and then went home.") >= {"name_added"}
+
+
+@pytest.mark.parametrize(
+    ("source", "rewrite"),
+    [
+        ("Ann met Bo in Rome.", "Ann met Bo in Rome. Nobody was there. Construction had begun. Earlier it was better."),
+        ("It fell to 2.5%. Additionally, Ann won.", "It fell to 2.5%. Ann won, too."),
+        ("Ann made a student ID.", "Ann made student IDs."),
+        ("Ann met Bo.", "Dear Bo,\nI am Ann, and we met.\nDrive safely, Uncle"),
+    ],
+)
+def test_common_words_with_a_capital_are_no_names(source, rewrite):
+    assert kinds(rewrite, source) == set()
