@@ -251,11 +251,13 @@ def _begins_sentence(text: str, fact: Fact) -> bool:
     if fact.strong or len(fact.keys) > 1:
         return False
     (word,) = fact.keys
-    return (
-        ordinary(word)
-        and not text[fact.start : fact.start + len(word)].isupper()
-        and not acts(text, word, fact.start + len(word))
-    )
+    shouted = text[fact.start : fact.start + len(word)].isupper()
+    return ordinary(word) and not shouted and not acts(text, word, _after(text, fact))
+
+
+def _after(text: str, fact: Fact) -> int:
+    """Where a name ends, less a possessive's ending."""
+    return fact.end - 2 if text.endswith(("'s", "’s"), fact.start, fact.end) else fact.end
 
 
 _PREDICATE = re.compile(
