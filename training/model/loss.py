@@ -34,7 +34,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         exact = torch.promote_types(dtype, torch.float32)
         narrow = weight.to(dtype)
         total = torch.zeros((), dtype=exact, device=x.device)
-        dx, dw = (torch.empty_like(x), torch.zeros_like(weight)) if learning else (None, None)
+        dx, dw = (torch.empty_like(x), None) if learning else (None, None)
         with torch.autocast(x.device.type, enabled=False):
             for start in range(0, x.shape[0], rows):
                 part = x[start : start + rows].to(dtype)
@@ -43,12 +43,14 @@ class _LinearCrossEntropy(torch.autograd.Function):
                 if learning:
                     slope = slope.to(dtype)
                     dx[start : start + rows] = slope @ narrow
-                    if dw.dtype == dtype:
+                    if dw is None:
+                        dw = (slope.mT @ part).to(weight.dtype)
+                    elif dw.dtype == dtype:
                         dw.addmm_(slope.mT, part)
                     else:
                         dw += slope.mT @ part
         if learning:
-            ctx.gradients = (dx, dw)
+            ctx.gradients = (dx, torch.zeros_like(weight) if dw is None else dw)
         return total
 
     @staticmethod
