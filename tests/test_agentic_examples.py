@@ -15,7 +15,6 @@ import prompts
 from judges.rubric.criteria import AnswerSpec, parse
 from judges.rubric.feasible import enact
 from judges.rubric.judged import by_code
-from judges.tools import ToolClarity
 from pipelines.agents import AGENT, system_prompt
 from pipelines.executable_worlds import ExecutableWorlds, find_engines
 from pipelines.implement import ImplementTools
@@ -110,14 +109,6 @@ def test_tools_are_kept_by_curation_as_they_are(tmp_path, run):
     assert code == 0, err
     assert {row["id"]: row["name"] for row in kept(tmp_path / "out")} == {tool.id: tool.name for tool in TOOLS}
     assert kept(tmp_path / "out", "rejected") == [] and len(TOOLS) == 18
-
-
-def test_a_clear_tool_costs_the_judge_one_question_and_shows_its_semantics():
-    ask = FakeAsk(lambda body: json.dumps({"problems": []}))
-    for tool in TOOLS:
-        verdict, _ = asyncio.run(ToolClarity()(tool, ask))
-        assert verdict.passed and tool.semantics.errors[0] in text_of(ask.asked[-1])
-    assert len(ask.asked) == len(TOOLS)
 
 
 @pytest.mark.parametrize("domain", DOMAINS, ids=lambda domain: domain.name)
