@@ -24,7 +24,7 @@ from judges.fact_derived import (
     same_times,
     worked_out,
 )
-from judges.fact_names import names_added, names_lost, strangers_act
+from judges.fact_names import names_added, names_lost
 from judges.fact_places import misplaced, plainly_placed
 from judges.fact_shares import other_dates, ranks, same_duration, told_as_shares
 from judges.fact_text import Fact
@@ -104,7 +104,7 @@ class Coverage:
 
 
 def _plain(source: str, rewrite: str) -> bool:
-    return plainly_covers(source, rewrite) and plainly_placed(source, rewrite) and not strangers_act(rewrite, source)
+    return plainly_covers(source, rewrite) and plainly_placed(source, rewrite)
 
 
 def differing_spans(

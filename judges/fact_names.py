@@ -149,11 +149,7 @@ def names_added(
         if new == [fact.keys[0]] or len(fact.keys) == len(new):  # the unknown words begin the name
             first = fact.keys[0]
             plain = not rewrite[fact.start : fact.start + len(first)].isupper()
-            if (
-                not fact.strong
-                and first in new
-                and (not english or (plain and ordinary(first) and not acts(rewrite, first, _after(rewrite, fact))))
-            ):
+            if not fact.strong and first in new and (not english or (plain and ordinary(first))):
                 new = new[1:]
         if new and english and " " in rewrite[fact.start : fact.end] and _short_form(rewrite, fact):
             continue
@@ -251,51 +247,7 @@ def _begins_sentence(text: str, fact: Fact) -> bool:
     if fact.strong or len(fact.keys) > 1:
         return False
     (word,) = fact.keys
-    shouted = text[fact.start : fact.start + len(word)].isupper()
-    return ordinary(word) and not shouted and not acts(text, word, _after(text, fact))
-
-
-def _after(text: str, fact: Fact) -> int:
-    """Where a name ends, less a possessive's ending."""
-    return fact.end - 2 if text.endswith(("'s", "’s"), fact.start, fact.end) else fact.end
-
-
-_PREDICATE = re.compile(
-    r"(?:['’]s|,? (?:was|is|had|has|did|does|would|could|can|will|got|took|went|came|made|gave|says|said|told|won|lost|led"
-    r"|became|began|left|saw|met|found|knew|thought|wrote|held|ran|put|stood|kept|[a-z]{2,}ed)) "
-)
-_BARE = re.compile(
-    r"(?:s|ly|ing|ed|ion|ment|ness|ity|[ae]nce|[ae]ncy|ship|hood|age|ure|ism|th|work|body|one|thing|where|day|people|neither"
-    r"|either|none|half|part|nought)$"
-)
-"""Words that need no article: plurals, abstract nouns, adverbs, pronouns."""
-
-
-def acts(text: str, word: str, end: int) -> bool:
-    """Whether a predicate follows a sentence's first word, lower-cased, that ends at `end`.
-
-    Without an article a common noun in the singular has none; a name has.
-    """
-    return (
-        _PREDICATE.match(text, end) is not None
-        and word not in FUNCTION_WORDS
-        and word not in NUMBER_WORDS
-        and word not in IMPLIED
-        and not _BARE.search(word)
-    )
-
-
-_ACTING = re.compile(rf"\b([A-Z]\w*)(?={_PREDICATE.pattern})")
-
-
-def strangers_act(text: str, other: str) -> bool:
-    """Whether any capitalised word that the other text does not have may be a name because a predicate follows."""
-    acting = {match[1].lower() for match in _ACTING.finditer(text)}
-    return (
-        any(acts(f"{word} was ", word, len(word)) for word in acting.difference(split_words(other)))
-        if acting
-        else False
-    )
+    return ordinary(word) and not text[fact.start : fact.start + len(word)].isupper()
 
 
 def _label(word: str) -> bool:

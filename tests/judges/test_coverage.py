@@ -397,8 +397,6 @@ def test_a_number_in_its_place_is_let_pass(source, rewrite):
 @pytest.mark.parametrize(
     "rewrite",
     [
-        "Ann met Bo in Rome. Walker took her home.",
-        "Ann met Bo in Rome. Daisy's house was near.",
         "Ann met Bo in Rome, for the Giants.",
         "- Ann met Bo in Rome\n- She then rejoined Eighth Army there after many days",
     ],

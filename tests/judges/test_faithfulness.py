@@ -25,7 +25,7 @@ MISSING = answer(missing=[claim("had to be replaced", "it was rebuilt")])
 
 
 class Bench:
-    """Judges that answer from a list each, chosen by the vote's attempt number."""
+    """Judges that answer from a list each, chosen by the vote's attempt number. (Repeated answers are asked for under others.)"""
 
     def __init__(self, *votes):
         self.votes = [list(vote) if isinstance(vote, (list, tuple)) else [vote] for vote in votes]
@@ -33,7 +33,7 @@ class Bench:
 
     async def __call__(self, messages, *, to="writer", schema=None, tools=None, attempt=0, **params):
         self.asked.append({"messages": messages, "to": to, "schema": schema, "attempt": attempt, **params})
-        return Answer(self.votes[attempt].pop(0), "stop", Usage(100, 10), "judge-model")
+        return Answer(self.votes[attempt % 1_000].pop(0), "stop", Usage(100, 10), "judge-model")
 
 
 def judge(ask, context="", title="", rewrite=REWRITE, **config):
