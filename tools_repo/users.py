@@ -29,16 +29,24 @@ PROMPTS = (USER, REPAIR, *prompts.names(PERSONAS))
 """Every prompt that a user may be played by."""
 
 GO_ON, DONE, GAVE_UP = "go_on", "done", "gave_up"
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "helped": {"type": "boolean"},
-        "message": {"type": "string"},
-        "status": {"type": "string", "enum": [GO_ON, DONE, GAVE_UP]},
-    },
-    "required": ["helped", "message", "status"],
-    "additionalProperties": False,
-}
+
+
+def schema(*statuses: str) -> dict[str, Any]:
+    """What a turn is answered with, where it may have these statuses."""
+    return {
+        "type": "object",
+        "properties": {
+            "helped": {"type": "boolean"},
+            "message": {"type": "string"},
+            "status": {"type": "string", "enum": list(statuses)},
+        },
+        "required": ["helped", "message", "status"],
+        "additionalProperties": False,
+    }
+
+
+OPENING, REPLY = schema(GO_ON), schema(GO_ON, DONE, GAVE_UP)
+"""Of the first turn, which cannot end what has not begun, and of the others."""
 _NOTHING = "-"
 
 
@@ -104,7 +112,7 @@ class SimulatedUser:
             said = await ask_checked(
                 ask,
                 self.messages(visible),
-                SCHEMA,
+                REPLY if visible else OPENING,
                 lambda answer: self._checked(answer, check, visible),
                 to="user",
                 tries=self.tries,

@@ -48,6 +48,13 @@ def test_the_first_message_opens_the_conversation():
     assert turn.text.startswith("hello") and turn.usage == Usage(10, 5)
     (body,) = ask.asked
     assert body["to"] == "user" and body["attempt"] == body["seed"]
+    assert offered(body) == ["go_on"], "what has not begun cannot end, and a model that is held to the schema cannot try"
+    _, ask = say(user(), talk("Take it back.", "Which one?"), said("P-103"))
+    assert offered(ask.asked[0]) == ["go_on", "done", "gave_up"]
+
+
+def offered(body):
+    return body["response_format"]["json_schema"]["schema"]["properties"]["status"]["enum"]
 
 
 def test_it_sees_the_visible_conversation_and_nothing_else():
