@@ -11,7 +11,7 @@ demo: $(STAMP)
 	@echo "Open out/demo/report.html in a browser; the kept rows are in out/demo/data, the refused ones in out/demo/rejected."
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 lint: $(STAMP)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
