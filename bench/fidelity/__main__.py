@@ -77,13 +77,14 @@ def tabulate(work: Sequence[Case], *, similarity: bool = True, judge: str | None
 
 
 def targets_missed(table: Table, half: str = "test") -> list[str]:
-    """One line for each target that (a)+(b) misses on `half`."""
+    """One line for each target that (a)+(b), or (b) where it was measured alone, misses on `half`."""
     missed = []
+    column = "(a)+(b)" if "(a)+(b)" in table.columns else "(b) coverage"
     for fault, least in TARGETS.items():
-        cell = table.cell(half, fault, "(a)+(b)")
+        cell = table.cell(half, fault, column)
         if cell.total and cell.refused < least * cell.total:
             missed.append(f"{fault}: {cell}, the target is {least:.0%}")
-    cell = table.cell(half, HONEST, "(a)+(b)")
+    cell = table.cell(half, HONEST, column)
     if cell.refused > TOLERATED * cell.total:
         missed.append(f"{HONEST}: {cell}, the target is at most {TOLERATED:.0%}")
     return missed
@@ -97,6 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--paraphrases", type=int, metavar="N", help="of N paraphrases only, drawn by hash (default: all)"
     )
+    parser.add_argument("--coverage-only", action="store_true", help="check (b) alone, a hundred times as fast")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cache", type=Path, default=Path("out/bench-fidelity.sqlite"), help="the judge's answers")
     options = parser.parse_args(argv)
@@ -111,7 +113,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     work = cases(halves, options.variants, options.seed, options.paraphrases)
     if options.with_judge:
         options.cache.parent.mkdir(parents=True, exist_ok=True)
-    table = tabulate(work, judge=options.with_judge, cache=options.cache)
+    table = tabulate(work, similarity=not options.coverage_only, judge=options.with_judge, cache=options.cache)
     print(table.markdown(halves))
     missed = targets_missed(table) if "test" in halves else []
     for line in missed:
