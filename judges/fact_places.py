@@ -18,6 +18,7 @@ from collections import Counter
 from judges.fact_text import Fact, split_words
 from judges.fact_words import FUNCTION_WORDS, IMPLIED, NUMBER_WORDS, ORDINALS, stem
 from judges.facts import Facts
+from judges.hints import Hints
 
 _MOST = 400
 """Texts with more numbers than this are not looked into."""
@@ -63,12 +64,15 @@ def _said(fact: Fact, text: str, other: str) -> bool:
     return fact.start >= 12 and text[fact.start - 12 : fact.end + 1] in other
 
 
+_SMALL = Hints(patterns=(r"(?:\A|\D)\d{1,2}(?:\D|\z)",))
 _DIGITS = re.compile(r"(?<![\d.,])\d{1,2}(?![\d\w]|[.,]\d)(?:[ -][^\W\d_]{3,})?")
 
 
 def plainly_placed(source: str, rewrite: str) -> bool:
     """Whether every small number in digits has the same word after it in both texts, so that none is `misplaced`."""
-    return all(said[0] in source and not said[0].isdecimal() for said in _DIGITS.finditer(rewrite))
+    return not _SMALL(rewrite) or all(
+        said[0] in source and not said[0].isdecimal() for said in _DIGITS.finditer(rewrite)
+    )
 
 
 class _Counted:
