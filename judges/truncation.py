@@ -53,7 +53,7 @@ class Truncation:
 
     def _again(self, source: str, rewrite: str, context: str) -> str:
         """Words of the context that the rewrite says again, or an empty string."""
-        if not context or not may_share(rewrite, vocabulary(context)):
+        if len(context) < 2 * N - 1 or not may_share(rewrite, vocabulary(context)):  # too short for an n-gram
             return ""
         grams = ngrams(rewrite)
         again = (grams & ngrams(context)) - ngrams(source)

@@ -89,7 +89,12 @@ def _look(text: str) -> _Look | None:
         return None
     if not words.isdisjoint(_BESIDE_NUMBERS) and _beside_numbers(text, words & _BESIDE_NUMBERS):
         return None
-    numbers = frozenset([(canonical(number), UNITS.get(after, "")) for number, after in _NUMBER.findall(text)])
+    numbers = frozenset(
+        [
+            (number if number.isdecimal() and number[0] != "0" else canonical(number), UNITS.get(after, ""))
+            for number, after in _NUMBER.findall(text)
+        ]
+    )
     if ("1", "") in numbers:
         return None
     capitals, firsts = _CAPITAL.findall(text), _FIRST.findall(f"\n\n{text}")
