@@ -48,7 +48,9 @@ def test_the_first_message_opens_the_conversation():
     assert turn.text.startswith("hello") and turn.usage == Usage(10, 5)
     (body,) = ask.asked
     assert body["to"] == "user" and body["attempt"] == body["seed"]
-    assert offered(body) == ["go_on"], "what has not begun cannot end, and a model that is held to the schema cannot try"
+    assert offered(body) == ["go_on"], (
+        "what has not begun cannot end, and a model that is held to the schema cannot try"
+    )
     _, ask = say(user(), talk("Take it back.", "Which one?"), said("P-103"))
     assert offered(ask.asked[0]) == ["go_on", "done", "gave_up"]
 
