@@ -104,7 +104,7 @@ def job(args: argparse.Namespace) -> Job:
     config = Agents(step, None if args.keep_duplicates else AgentLikeness(), max_row_bytes=args.max_document_bytes)
     notes = list(drawn.notes)
     if small:
-        notes.append("the embedded model is too small to design worlds; take it to try the command, not to make data")
+        notes.append("the embedded model is too small to write agents; take it to try the command, not to make data")
     return Job(
         name="agentic agents",
         title="Agents with tool-sets, policies and worlds",
