@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from judges.words import N, may_share, ngrams, sequence, split, unspaced, vocabulary, words
+from judges.words import N, ngrams, sequence, shared_ngrams, split, unspaced, words
 from schemas.verdicts import Finding, Verdict
 
 CHECK = "copying"
@@ -34,10 +34,8 @@ class Copying:
             raise ValueError(f"Copying.max_run must be at least {N}, not {self.max_run}")
 
     def __call__(self, source: str, rewrite: str) -> Verdict:
-        if len(words(source)) < self.min_words or not may_share(rewrite, vocabulary(source)):
-            return _CLEAN
-        shared = ngrams(source) & ngrams(rewrite)
-        if not shared:
+        shared = shared_ngrams(rewrite, source)
+        if not shared or len(words(source)) < self.min_words:
             return _CLEAN
         shared -= _quoted_ngrams(source)
         copied, longest, where = _runs(rewrite, shared)

@@ -25,7 +25,7 @@ from judges.fact_derived import (
     worked_out,
 )
 from judges.fact_names import names_added, names_lost
-from judges.fact_places import misplaced, plainly_placed
+from judges.fact_places import misplaced
 from judges.fact_shares import other_dates, ranks, same_duration, told_as_shares
 from judges.fact_text import Fact
 from judges.fact_words import FUNCTION_WORDS, ORDINALS, SIZES
@@ -71,7 +71,7 @@ class Coverage:
 
         The score is the share of facts kept and not added.
         """
-        if language[:2] == "en" and len(source) + len(rewrite) < 20_000 and _plain(source, rewrite):
+        if language[:2] == "en" and len(source) + len(rewrite) < 20_000 and plainly_covers(source, rewrite):
             return _CLEAN
         found, facts, forgiven = self._differences(source, rewrite, context, language)
         total = facts + sum(1 for d in found if not d.in_source)
@@ -101,10 +101,6 @@ class Coverage:
                     fact = Fact("negation", start, end, (word,))
                     found.append(Difference("negation_changed", fact, word, in_source))
         return found, _count(before) + names, forgiven
-
-
-def _plain(source: str, rewrite: str) -> bool:
-    return plainly_covers(source, rewrite) and plainly_placed(source, rewrite)
 
 
 def differing_spans(

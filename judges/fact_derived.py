@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from datetime import date, timedelta
 from itertools import pairwise
 
-from judges.fact_text import Fact, split_words
+from judges.fact_text import Fact, is_rank, split_words
 from judges.fact_words import LABELS, ORDINALS, SIZES, stem
 from judges.facts import Facts
 
@@ -162,7 +162,7 @@ def worked_out(facts: list[Fact], here: tuple[str, Facts], there: tuple[str, Fac
             return False
         if _AGE.search(text, max(0, fact.start - 8), fact.start):
             return fact.keys[0] in ages
-        if _ordinal(text, fact) or _RANK.search(text, max(0, fact.start - 8), fact.start):
+        if _ordinal(text, fact) or is_rank(text, fact):
             return False
         if fact.strong and fact.keys[0] in apart:
             return True
@@ -183,7 +183,6 @@ def _days_between(facts: Facts) -> set[str]:
     return {str(abs((b - a).days)) for i, a in enumerate(dates) for b in dates[i + 1 :]}
 
 
-_RANK = re.compile(r"(?:[#№]|\b(?:No\.|number) ?)$")
 _AGE = re.compile(r"\bage(?:d|d only| of| at)? $", re.IGNORECASE)
 
 
@@ -220,8 +219,8 @@ def _adds_up(fact: Fact, text: str, facts: Facts) -> bool:
 def _lists(fact: Fact, text: str) -> bool:
     """Whether the sentence lists ("a, b and c") as many things as the fact says, right after it or anywhere."""
     begin, end = _sentence(text, fact)
-    listed = _LIST_AFTER.match(text, fact.end, min(len(text), max(end, fact.end + 200)))
-    if listed and str(len(_ITEM_END.findall(listed[1])) + 2) == fact.keys[0]:
+    listed = _listed_after(fact, text, max(end, fact.end + _NEAR))
+    if str(listed) == fact.keys[0]:
         return True
     if listed and len(_AND.findall(text, fact.end, end)) == 1:
         return False  # this list is all that the number can mean
@@ -234,10 +233,17 @@ def _lists(fact: Fact, text: str) -> bool:
 
 def lists_at_once(fact: Fact, text: str) -> bool:
     """Whether as many things as the fact says are named right after it: "two popes, Adrian and Alexander"."""
-    listed = _LIST_AFTER.match(text, fact.end, min(len(text), fact.end + 200))
-    return listed is not None and str(len(_ITEM_END.findall(listed[1])) + 2) == fact.keys[0]
+    return str(_listed_after(fact, text, fact.end + _NEAR)) == fact.keys[0]
 
 
+def _listed_after(fact: Fact, text: str, end: int) -> int | None:
+    """How many things are named right after a number and before `end`; None when it is no list."""
+    listed = _LIST_AFTER.match(text, fact.end, min(len(text), end))
+    return len(_ITEM_END.findall(listed[1])) + 2 if listed else None
+
+
+_NEAR = 200
+"""Characters after a number in which a list may begin and end, whatever the sentence's length."""
 _LIST_AFTER = re.compile(r"(?: [^\W\d_-]+){1,5}(?:[,:] |: ?\n)([^.;:!?\n]{0,160}?),? (?:and|or|&) ")
 _ITEM_END = re.compile(r",(?= )")
 _CLAUSE_END = re.compile(r"[.;:!?()\n—–]|\b(?:namely|including|such as|like|were|are|in|on)\b")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from judges.fact_text import Fact, split_words
+from judges.fact_text import Fact, is_rank, split_words
 from judges.fact_words import FUNCTION_WORDS, IMPLIED, NUMBER_WORDS, ORDINALS, stem
 from judges.facts import Facts
 from judges.hints import Hints
@@ -25,7 +25,6 @@ _MOST = 400
 _LABELLED = re.compile(
     r"(?:[#№]|\b(?:[A-Z]\w*-?|[Nn]os?\.|number|level|day|season|series|stage|part|grade|rank(?:ed)?|seed(?:ed)?|top) ?)$"
 )
-_RANK = re.compile(r"(?:[#№]|\b(?:No\.|number) ?)$")
 _PART = re.compile(r"(?:st|nd|rd|th)s?$", re.IGNORECASE)
 _SAID = re.compile(r"[ -][^\W\d_]{3,}")
 
@@ -108,7 +107,7 @@ class _Counted:
 
     def kinds(self, fact: Fact) -> tuple[bool, ...]:
         """Whether a number orders (True) or counts (False), or may do either."""
-        if _ordinal(self.text, fact) or _RANK.search(self.text, max(0, fact.start - 8), fact.start):
+        if _ordinal(self.text, fact) or is_rank(self.text, fact):
             return (True,)
         if _labels(self.text, fact):
             return (True, False)

@@ -59,6 +59,14 @@ def _ascii(digits: str) -> str:
     return "".join(str(int(c)) if c.isdecimal() else c for c in digits)
 
 
+_RANK = re.compile(r"(?:[#№]|\b(?:No\.|number) ?)$")
+
+
+def is_rank(text: str, fact: Fact) -> bool:
+    """Whether a number is called one: "No. 5", "number 5", "#5"."""
+    return _RANK.search(text, max(0, fact.start - 8), fact.start) is not None
+
+
 _RATE_OR_SCALE = re.compile(r" ?(?:(?:/|per|an) ?(h(?:r|our)?)|(Celsius|Fahrenheit|[CF]))\b", re.IGNORECASE)
 COMPOUND = {"km": {"h": "km/h"}, "mi": {"h": "mph"}, "°": {"c": "°C", "f": "°F"}}
 """Units that the words after them turn into others: "96 miles per hour", "5 degrees Celsius"."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from judges.words import N, may_share, ngrams, repeats, sequence, vocabulary, words
+from judges.words import N, ngrams, repeats, sequence, shared_ngrams, words
 from schemas.verdicts import Finding, Verdict
 
 CHECK = "truncation"
@@ -53,11 +53,11 @@ class Truncation:
 
     def _again(self, source: str, rewrite: str, context: str) -> str:
         """Words of the context that the rewrite says again, or an empty string."""
-        if len(context) < 2 * N - 1 or not may_share(rewrite, vocabulary(context)):  # too short for an n-gram
+        shared = shared_ngrams(rewrite, context)
+        if not shared:
             return ""
-        grams = ngrams(rewrite)
-        again = (grams & ngrams(context)) - ngrams(source)
-        if len(again) <= max(self.loop_words - N, self.max_repeated * len(grams)):
+        again = shared - ngrams(source)
+        if len(again) <= max(self.loop_words - N, self.max_repeated * len(ngrams(rewrite))):
             return ""
         return " ".join(next(gram for gram in sequence(words(rewrite)) if gram in again))
 

@@ -10,6 +10,7 @@ import re
 from string import digits
 from typing import NamedTuple
 
+from judges.fact_places import plainly_placed
 from judges.fact_text import canonical
 from judges.fact_words import (
     DECADES,
@@ -74,7 +75,9 @@ def plainly_covers(source: str, rewrite: str) -> bool:
         return False
     if not (_common(before.firsts - after.words) and _common(after.firsts - before.words)):
         return False
-    return not ((denies(before.words) or denies(after.words)) and any(negations_changed(source, rewrite)))
+    if (denies(before.words) or denies(after.words)) and any(negations_changed(source, rewrite)):
+        return False
+    return plainly_placed(source, rewrite)
 
 
 def _common(words: frozenset[str]) -> bool:

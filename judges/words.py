@@ -32,19 +32,23 @@ def ngrams(text: str) -> frozenset[tuple[str, ...]]:
     return _large_ngrams(text) if len(text) > _LARGE else _small_ngrams(text)
 
 
-def prompt_ngrams(text: str) -> frozenset[tuple[str, ...]]:
+def shared_ngrams(text: str, other: str) -> frozenset[tuple[str, ...]]:
+    """The n-grams that two texts have in common. They are made only where there may be any."""
+    if len(other) < 2 * N - 1 or not may_share(text, vocabulary(other)):  # too short for one, or no run of known words
+        return frozenset()
+    return ngrams(text) & ngrams(other)
+
+
+def shared_with_prompt(text: str, prompt_text: str) -> frozenset[tuple[str, ...]]:
     """The same for our own wording, of which there are few and which come again with every document."""
-    return _lasting_ngrams(text)
+    if not may_share(text, _lasting_vocabulary(prompt_text)):
+        return frozenset()
+    return ngrams(text) & _lasting_ngrams(prompt_text)
 
 
 def vocabulary(text: str) -> frozenset[str]:
     """The distinct words."""
     return _large_vocabulary(text) if len(text) > _LARGE else _small_vocabulary(text)
-
-
-def prompt_vocabulary(text: str) -> frozenset[str]:
-    """The distinct words of our own wording."""
-    return _lasting_vocabulary(text)
 
 
 def may_share(text: str, known: Set[str]) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from judges.words import ngrams, prompt_ngrams, split
+from judges.words import shared_with_prompt, split
 from prompts.fence import CONTROL_TOKEN, MARKER
 from schemas.tools import ToolSpec
 
@@ -61,7 +61,7 @@ def agent_faults(
     if unknown := _unknown_names(text, tools, world):
         names = ", ".join(unknown[:5])
         yield Fault("unknown_tool", f"there is no tool or field named {names}; name only what is there")
-    if brief and len(ngrams(system) & prompt_ngrams(brief)) >= COPIED:
+    if len(shared_with_prompt(system, brief)) >= COPIED:
         yield Fault("copies_brief", "this repeats the instructions for writing the prompt: write the prompt itself")
 
 

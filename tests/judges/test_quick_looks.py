@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judges.hints import Hints
-from judges.words import N, may_share, ngrams, repeats, vocabulary, words
+from judges.words import N, may_share, ngrams, repeats, shared_ngrams, shared_with_prompt, vocabulary, words
 
 TEXTS = st.lists(
     st.sampled_from(["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "one,", "two.", "12", "é", "日本", "x-y"]),
@@ -17,6 +17,7 @@ def test_texts_that_share_an_ngram_may_share_one(text, other, start):
     borrowed = f"{other} {' '.join(text.split()[start : start + 2 * N])}"
     for known in (other, borrowed):
         assert may_share(text, vocabulary(known)) or not ngrams(text) & ngrams(known)
+        assert shared_ngrams(text, known) == shared_with_prompt(text, known) == ngrams(text) & ngrams(known)
     assert not may_share("a b c d e f g", vocabulary("a b c d e f g")), "seven words make no n-gram"
 
 
