@@ -18,6 +18,7 @@ from pipelines.runs.folder import OutputFolder
 from pipelines.runs.job import Job
 from pipelines.runs.launch import FAILED, OK, USAGE, launch
 from pipelines.runs.report import write_report
+from pipelines.runs.stages import stage_entry
 from pipelines.runs.survey import survey_run
 from schemas.manifest import Manifest
 
@@ -99,15 +100,9 @@ def run(args: argparse.Namespace, beam_args: Sequence[str]) -> int:
             return code
         if not manifest["counts"]["accepted"]:
             return _nothing(stage, folder, manifest, args.stages, OutputFolder(output))
-        args.stages.append(_told(stage, manifest))
+        args.stages.append(stage_entry(stage.name, stage.folder, manifest))
         produced = [folder.at("data", "*.parquet")]
     return OK
-
-
-def _told(stage: Stage, manifest: dict[str, Any]) -> dict[str, Any]:
-    """A finished stage, as the manifest at the chain's end carries it."""
-    figures = {name: manifest[name] for name in ("counts", "reasons", "errors", "calls")}
-    return {"name": stage.name, "folder": stage.folder, **figures}
 
 
 def _nothing(

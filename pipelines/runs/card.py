@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from pipelines.runs import figures, templates
-from pipelines.runs.card_metadata import by_count, card_metadata, counted, type_name
+from pipelines.runs.card_metadata import card_metadata, counted, type_name
 from pipelines.runs.licenses import hub_license, obligations
 from pipelines.runs.masking import masked, masked_command, masked_text
 from pipelines.runs.stages import stage_line
@@ -20,9 +20,6 @@ from pipelines.runs.survey import RATIO_MAX, Scores, Survey, quantile, survey_ru
 from pipelines.runs.tool_card import write_tool_card
 from pipelines.runs.tool_view import are_tools
 from schemas.manifest import Manifest
-
-if TYPE_CHECKING:
-    pass
 
 _SAMPLES, _EXCERPT = 3, 700
 _UNSHOWN = ("text", "source_text", "messages", "tools", "verdicts", "prompts")
@@ -54,13 +51,13 @@ def write_card(out: Path, manifest: Manifest, survey: Survey | None = None) -> P
         ],
         funnel=funnel(manifest, survey),
         stages=[stage_line(run) for run in manifest.stages],
-        reasons=by_count(manifest.reasons),
-        errors=by_count(manifest.errors),
+        reasons=figures.by_count(manifest.reasons),
+        errors=figures.by_count(manifest.errors),
         scores=[_score_line(check, scores) for check, scores in _merged_scores(survey)],
         ratio=[quantile(survey.data.ratios[:-1], q, RATIO_MAX) for q in (0.05, 0.5, 0.95)]
         if survey.data.ratios[:-1].any()
         else None,
-        licenses=[(stated, hub_license(stated), rows) for stated, rows in by_count(licenses)],
+        licenses=[(stated, hub_license(stated), rows) for stated, rows in figures.by_count(licenses)],
         obligations=obligations(licenses),
         columns=_columns((survey.data if survey.data.schema else survey.rejected).schema),
         trajectories=survey.trajectories and survey.trajectories.tables(),

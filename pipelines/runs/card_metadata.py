@@ -81,11 +81,6 @@ def counted(rows: Rows, column: str, otherwise: dict[str, int]) -> dict[str, int
     return dict(rows.values[column]) if column in rows.values else dict(otherwise)
 
 
-def by_count(counts: dict[str, int]) -> list[tuple[str, int]]:
-    """The most frequent first."""
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-
-
 def type_name(kind: pa.DataType) -> str:
     """`list<struct<check, score>>` for an Arrow type: nested names, no nested types."""
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -107,5 +102,5 @@ def _dataset_info(rows: Rows) -> dict[str, Any]:
 
 
 def _languages(counts: dict[str, int]) -> list[str]:
-    ranked = (code.lower() for code, _ in by_count(counts))
+    ranked = (code.lower() for code, _ in figures.by_count(counts))
     return list(dict.fromkeys(c for c in ranked if _LANGUAGE.fullmatch(c) and c != "und"))

@@ -15,6 +15,11 @@ def count(n: int) -> str:
     return f"{n:,}"
 
 
+def by_count(counts: dict[str, int]) -> list[tuple[str, int]]:
+    """The most frequent first, equals by name."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
 def compact(n: float) -> str:
     """`950`, `12.3k`, `4.56M`, `7.8B`."""
     for limit, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):

@@ -19,6 +19,7 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from pipelines.runs.errors import RunFailed, UsageError
+from pipelines.runs.figures import by_count
 
 KINDS = ("data", "rejected", "failed")
 WORK = ".unfinished"
@@ -156,7 +157,7 @@ def count_column(paths: list[str], name: str) -> dict[str, int]:
             column = parquet.read(columns=[name])[name]
         for pair in column.value_counts().to_pylist():
             counts[pair["values"] or ""] += pair["counts"]
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+    return dict(by_count(counts))
 
 
 def check_sum(counts: dict[str, int], tasks_per_row: int) -> None:

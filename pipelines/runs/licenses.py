@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from pipelines.runs.figures import by_count
+
 # https://huggingface.co/docs/hub/repositories-licenses
 _IDENTIFIERS = """
 apache-2.0 mit openrail bigscience-openrail-m creativeml-openrail-m bigscience-bloom-rail-1.0 bigcode-openrail-m
@@ -103,7 +105,7 @@ def license_metadata(counts: dict[str, int]) -> LicenseMetadata:
     """Front-matter licence of rows by stated licence (`counts`: licence as stated to rows)."""
     if not counts:
         return LicenseMetadata("unknown")
-    by_rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    by_rows = by_count(counts)
     mapped = list(dict.fromkeys(hub_license(stated) or "other" for stated, _ in by_rows))
     details = "; ".join(f"{_shown(stated)}: {rows:,} row{'s' if rows != 1 else ''}" for stated, rows in by_rows[:20])
     if "other" in mapped:

@@ -21,7 +21,7 @@ from markupsafe import Markup
 from pipelines.runs import charts, figures, templates
 from pipelines.runs.masking import masked, masked_command, masked_text
 from pipelines.runs.samples import sample_view, short
-from pipelines.runs.stages import stage_line
+from pipelines.runs.stages import stage_entry, stage_line
 from pipelines.runs.survey import RATIO_MAX, Survey, quantile, survey_run
 from pipelines.runs.wording import Wording, wording
 from schemas.manifest import Manifest
@@ -76,8 +76,7 @@ def _stages(manifest: Manifest) -> list[dict[str, Any]]:
     """The runs of the chain that this one ends, this one included."""
     if not manifest.stages:
         return []
-    this = {"name": manifest.job, **{n: getattr(manifest, n) for n in ("counts", "reasons", "errors", "calls")}}
-    return [stage_line(run) for run in (*manifest.stages, this)]
+    return [stage_line(run) for run in (*manifest.stages, stage_entry(manifest.job, "", vars(manifest)))]
 
 
 class _Zeros(dict):
@@ -182,7 +181,7 @@ def _funnel(words: Wording, manifest: Manifest, survey: Survey) -> list[dict[str
 
 
 def _bars(counts: dict[str, int], kind: str, most: int = 16) -> list[dict[str, Any]]:
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    ranked = figures.by_count(counts)
     if len(ranked) > most:
         ranked = [*ranked[: most - 1], ("all others", sum(n for _, n in ranked[most - 1 :]))]
     total, top = sum(counts.values()), max(counts.values(), default=1)

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+from pipelines.runs.figures import by_count
+
+
+def stage_entry(name: str, folder: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """A finished run's entry in `Manifest.stages`, from its own manifest; `folder` is below the chain's output."""
+    figures = {part: manifest[part] for part in ("counts", "reasons", "errors", "calls")}
+    return {"name": name, "folder": folder, **figures}
 
 
 def stage_line(run: dict[str, Any]) -> dict[str, Any]:
@@ -13,7 +22,7 @@ def stage_line(run: dict[str, Any]) -> dict[str, Any]:
         "name": run["name"],
         "tasks": counts.get("tasks", 0) + counts.get("extra", 0),
         **{name: counts.get(name, 0) for name in ("accepted", "rejected", "failed")},
-        "why": sorted(why.items(), key=lambda item: (-item[1], item[0]))[:4],
+        "why": by_count(why)[:4],
         "calls": sum(role.get("paid", 0) + role.get("cached", 0) for role in roles),
         "tokens": sum(role.get("prompt_tokens", 0) + role.get("completion_tokens", 0) for role in roles),
     }

@@ -51,10 +51,8 @@ def write_tool_card(out: Path, manifest: Manifest, survey: Survey) -> Path:
         models=[{**model, "spec": masked_text(str(model.get("spec", "")))} for model in manifest.models],
         origins=sorted(origins.items()),
         servers=servers,
-        licenses=[
-            (stated, hub_license(stated), n) for stated, n in sorted(licenses.items(), key=lambda i: (-i[1], i[0]))
-        ],
-        categories=sorted(categories.items(), key=lambda i: (-i[1], i[0])),
+        licenses=[(stated, hub_license(stated), n) for stated, n in figures.by_count(licenses)],
+        categories=figures.by_count(categories),
         space=survey.tools and survey.tools.tables(),
         pictures=survey.tools.pictures if survey.tools else (),
         samples=[view for sample in survey.data.samples[:_SAMPLES] if (view := tool_view(sample.row))],

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from pipelines.runs.figures import by_count
 from schemas.agentic import LEVELS
 
 _COLUMNS = ("task_id", "level", "score", "ended", "model_calls", "prompt_tokens", "completion_tokens")
@@ -175,7 +176,7 @@ def _figures(rows: Iterable[tuple[bool, dict[str, Any]]]) -> TrajectoryFigures:
     return TrajectoryFigures(
         levels=sorted(levels.values(), key=lambda level: (known.get(level.name, len(known)), level.name)),
         whole=whole,
-        endings=dict(sorted(endings.items(), key=lambda item: (-item[1], item[0]))),
+        endings=dict(by_count(endings)),
         kept=whole.kept,
         model_calls=sums["model_calls"],
         prompt_tokens=sums["prompt_tokens"],
