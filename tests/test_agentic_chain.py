@@ -12,13 +12,13 @@ import time
 from pathlib import Path
 
 import psutil
-import pyarrow.parquet as pq
 import pytest
 
 import beam_runner
 from pipelines.transforms.sinks import write_parquet
 from schemas.columns import to_table
 from schemas.tools import ToolSpec
+from tests.outputs import manifest, rows
 from tests.servers.agency import Agency, parcel_tools
 from tests.servers.agents import calling, results
 from tests.servers.scripted import ScriptedServer, completion
@@ -70,19 +70,6 @@ def tools(tmp_path):
     return tmp_path / "tools.parquet"
 
 
-@pytest.fixture
-def run(tmp_path, capsys):
-    def command(*argv):
-        argv = [str(a) for a in argv]
-        if "--cache" not in argv:
-            argv += ["--cache", str(tmp_path / "answers.sqlite")]
-        code = beam_runner.main(argv)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return command
-
-
 def chain(tools, out, server, *more):
     argv = ("agentic", "--tools", tools, "--output", out, "--llm", server.spec, "--agents", 2, "--tasks-per-agent", 2)
     shape = (
@@ -98,14 +85,6 @@ def chain(tools, out, server, *more):
         0,
     )
     return (*argv, *shape, "--votes", 1, "--outcomes", "success=1", *more)
-
-
-def rows(out, kind="data"):
-    return [row for path in sorted(Path(out, kind).glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
-
-
-def manifest(out):
-    return json.loads(Path(out, "manifest.json").read_text())
 
 
 def test_tools_become_trajectories_and_nothing_finished_is_repeated(tools, tmp_path, run):
@@ -191,18 +170,29 @@ def test_a_stage_that_keeps_nothing_ends_the_chain_with_one_line_and_a_report(to
 
     with ScriptedServer(Everybody(change=same_call)) as server:
         code, stdout, err = run(*chain(tools, tmp_path / "out", server))
-    assert "── 3/3" not in stdout
+    assert code == 1 and "── 3/3" not in stdout
     (line,) = [line for line in err.splitlines() if "kept nothing" in line]
     assert "stage tasks" in line and "4 " in line and str(tmp_path / "out" / "report.html") in line
     assert not (tmp_path / "out" / "manifest.json").exists()
     counts = manifest(tmp_path / "out" / "stages" / "tasks")["counts"]
-    assert counts["accepted"] == 0 and counts["rejected"] + counts["failed"] == 4
-    assert code == (1 if counts["failed"] else 0), "rows that were all honestly refused are a result"
+    assert (counts["accepted"], counts["rejected"], counts["failed"]) == (0, 0, 4)
     report = (tmp_path / "out" / "report.html").read_text()
     table = re.search(r"Stages of the chain</h2>(.*?)</section>", report, re.DOTALL)[1]
     assert re.findall(r"<tr><td>([\w ]+)</td><td>(\d+)</td><td>(\d+)</td>", table) == [
         *(("agents", "2", "2"), ("agentic tasks", "4", "0"))
     ]
+
+
+def test_a_stage_that_honestly_refused_everything_is_a_result(tools, tmp_path, run):
+    def terse(kind, value, body):
+        return {**value, "system": "You serve."} if kind == "agent" else value
+
+    with ScriptedServer(Everybody(change=terse)) as server:
+        code, stdout, err = run(*chain(tools, tmp_path / "out", server))
+    assert code == 0 and "── 2/3" not in stdout and "stage agents" in err, err
+    counts = manifest(tmp_path / "out" / "stages" / "agents")["counts"]
+    assert (counts["accepted"], counts["rejected"], counts["failed"]) == (0, 2, 0)
+    assert (tmp_path / "out" / "report.html").exists()
 
 
 def test_estimate_and_preview_of_the_chain_write_nothing(tools, tmp_path, run):

@@ -12,14 +12,13 @@ from pathlib import Path
 
 import datasets
 import psutil
-import pyarrow.parquet as pq
 import pytest
 
-import beam_runner
 from pipelines.transforms.sinks import write_parquet
 from schemas.agentic import AgentTask
 from schemas.columns import to_table
 from schemas.engines import Engine
+from tests.outputs import manifest, rows
 from tests.servers.agents import sandboxed
 from tests.servers.scripted import ScriptedServer, completion
 from tests.servers.troupe import MODELS, Troupe, engine, task
@@ -43,33 +42,12 @@ def tasks(tmp_path):
     return tmp_path / "tasks.parquet"
 
 
-@pytest.fixture
-def run(tmp_path, capsys):
-    def command(*argv):
-        argv = [str(a) for a in argv]
-        if "--cache" not in argv:
-            argv += ["--cache", str(tmp_path / "answers.sqlite")]
-        code = beam_runner.main(argv)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return command
-
-
 def trajectories(tasks, out, server, *more):
     return ("agentic", "trajectories", "--tasks", tasks, "--output", out, *roles(server), "--votes", 1, *more)
 
 
-def rows(out, kind="data"):
-    return [row for path in sorted(Path(out, kind).glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
-
-
 def shards(out):
     return {str(p.relative_to(out)): p.read_bytes() for p in sorted(Path(out).glob("*/*.parquet"))}
-
-
-def manifest(out):
-    return json.loads(Path(out, "manifest.json").read_text())
 
 
 def idle_on_evens(body):

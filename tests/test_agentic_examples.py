@@ -7,13 +7,10 @@ import json
 from pathlib import Path
 
 import orjson
-import pyarrow.parquet as pq
 import pytest
 
-import beam_runner
 import prompts
 from judges.rubric.criteria import AnswerSpec, parse
-from judges.rubric.feasible import enact
 from judges.rubric.judged import by_code
 from pipelines.agents import AGENT, system_prompt
 from pipelines.executable_worlds import ExecutableWorlds, find_engines
@@ -24,9 +21,11 @@ from schemas.agentic import DECLINE, LEVELS, RECOVERY, Agent, AgentTask, Domain,
 from schemas.engines import Engine, EngineTask
 from schemas.tools import ToolSpec, dump
 from tests.fake_ask import FakeAsk
+from tests.outputs import rows as kept
 from tests.servers.agents import calling, sandboxed
 from tests.servers.scripted import ScriptedServer, completion
 from tests.servers.troupe import fenced, text_of
+from tests.tools_repo.agentic_rows import reference_played
 from tools_repo.agent_checks import agent_faults
 from tools_repo.agent_likeness import AgentLikeness
 from tools_repo.task_checks import TaskCheck
@@ -57,20 +56,6 @@ def rows(name, row_type):
 TOOLS, DOMAINS, ENGINES = rows("tools", ToolSpec), rows("domains", Domain), rows("engines", Engine)
 AGENTS, TASKS = rows("agents", Agent), rows("tasks", AgentTask)
 each_task = pytest.mark.parametrize("task", TASKS, ids=lambda task: f"{task.id}-{task.level}")
-
-
-@pytest.fixture
-def run(tmp_path, capsys):
-    def command(*argv):
-        code = beam_runner.main([*map(str, argv), "--cache", str(tmp_path / "answers.sqlite")])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return command
-
-
-def kept(out, kind="data"):
-    return [row for path in sorted(Path(out, kind).glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
 
 
 def worlds():
@@ -214,9 +199,7 @@ def test_the_reference_runs_in_the_executable_world_and_meets_the_rubric(task):
     assert [result.error in RECOVERABLE for result in done] == [
         task.level == RECOVERY and number == 0 for number in range(len(done))
     ]
-    evidence = enact(
-        task.rubric, tools=task.agent.tools, state=orjson.loads(task.state), solution=made, reply=task.reply
-    )
+    evidence = reference_played(task)
     assert evidence.state_after == state
     judged = {c.id for c in task.rubric if isinstance(spec := parse(c), AnswerSpec) and spec.judged}
     verdicts = by_code(task, evidence)
@@ -253,14 +236,7 @@ class Reference:
     def agent(self, body):
         heard = next(m["content"] for m in body["messages"] if m["role"] == "user")
         task = self.by_opening[heard]
-        reference = enact(
-            task.rubric,
-            tools=task.agent.tools,
-            state=orjson.loads(task.state),
-            solution=task.solution,
-            reply=task.reply,
-        )
-        turns = [message for message in reference.messages if message.role == "assistant"]
+        turns = [message for message in reference_played(task).messages if message.role == "assistant"]
         turn = turns[sum(message["role"] == "assistant" for message in body["messages"])]
         if turn.tool_calls:
             return calling([(call.function.name, call.function.arguments) for call in turn.tool_calls])

@@ -5,10 +5,10 @@ import re
 from pathlib import Path
 
 import datasets
-import pyarrow.parquet as pq
 import pytest
 
 import beam_runner
+from tests.outputs import manifest, rows
 from tests.servers.mill import Writer, documents, rewrite
 from tests.servers.scripted import Faults, Reply, ScriptedServer
 
@@ -39,16 +39,8 @@ def knowledge(corpus, out, server, *more):
     return ("knowledge", "--input", corpus, "--output", out, "--llm", server.spec, "--no-similarity", *more)
 
 
-def rows(out, kind="data"):
-    return [row for path in sorted(Path(out, kind).glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
-
-
 def shards(out):
     return {str(p.relative_to(out)): p.read_bytes() for p in sorted(Path(out).glob("*/*.parquet"))}
-
-
-def manifest(out):
-    return json.loads(Path(out, "manifest.json").read_text())
 
 
 def test_documents_become_rows_a_card_a_report_and_a_manifest(corpus, tmp_path, run):

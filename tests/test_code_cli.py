@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import datasets
-import pyarrow.parquet as pq
 import pytest
 
-import beam_runner
+from tests.outputs import rows
 from tests.servers.agents import calling, results, sandboxed
 from tests.servers.scripted import ScriptedServer
 
@@ -46,21 +44,6 @@ def coder(body):
     if k == 3:
         return calling([("bash", {"command": "true"})])
     return f"The function now adds {k}."
-
-
-@pytest.fixture
-def run(tmp_path, capsys):
-    def command(*argv):
-        argv = [str(a) for a in argv] + ["--cache", str(tmp_path / "answers.sqlite")]
-        code = beam_runner.main(argv)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return command
-
-
-def rows(out, kind="data"):
-    return [row for path in sorted(Path(out, kind).glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
 
 
 def test_code_is_written_in_a_sandbox_and_decided_by_hidden_tests(tmp_path, run):

@@ -5,10 +5,9 @@ import re
 from pathlib import Path
 
 import datasets
-import pyarrow.parquet as pq
 import pytest
 
-import beam_runner
+from tests.outputs import manifest, rows
 from tests.servers.maths import Teacher, document, problem
 from tests.servers.scripted import ScriptedServer
 
@@ -25,35 +24,12 @@ def corpus(tmp_path):
     return path
 
 
-@pytest.fixture
-def run(tmp_path, capsys):
-    """Run a command in this process: (exit code, stdout, stderr)."""
-
-    def command(*argv):
-        argv = [str(a) for a in argv]
-        if argv[0] == "math" and "--cache" not in argv:
-            argv += ["--cache", str(tmp_path / "answers.sqlite")]
-        code = beam_runner.main(argv)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return command
-
-
 def math(corpus, out, server, *more):
     return ("math", "--input", corpus, "--output", out, "--llm", server.spec, *more)
 
 
-def rows(out, kind="data"):
-    return [row for path in sorted(Path(out, kind).glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
-
-
 def shards(out):
     return {str(p.relative_to(out)): p.read_bytes() for p in sorted(Path(out).glob("*/*.parquet"))}
-
-
-def manifest(out):
-    return json.loads(Path(out, "manifest.json").read_text())
 
 
 def test_mathematics_becomes_notes_a_card_a_report_and_something_to_publish(corpus, tmp_path, run):

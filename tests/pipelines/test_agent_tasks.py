@@ -8,7 +8,6 @@ import pytest
 
 import beam_runner
 from judges.rubric.decide import decide
-from judges.rubric.feasible import enact
 from llm.errors import BudgetSpent, CallRefused
 from pipelines.agent_tasks import AgentUnusable, WriteTasks
 from pipelines.transforms.records import RecordParser
@@ -21,7 +20,7 @@ from schemas.documents import FailedRow
 from tests.fake_ask import FakeAsk
 from tests.servers.agency import Agency, parcel_tools
 from tests.servers.scripted import ScriptedServer
-from tests.tools_repo.agentic_rows import parcel_agent
+from tests.tools_repo.agentic_rows import parcel_agent, reference_played
 from tools_repo.levels import LevelWeights
 
 
@@ -43,13 +42,7 @@ def test_tasks_of_an_agent_are_rows_with_a_rubric_that_can_be_decided():
             0.8,
         )
         assert f"agentic/levels/{task.level}@1" in task.prompts
-        proof = enact(
-            task.rubric,
-            tools=task.agent.tools,
-            state=json.loads(task.state),
-            solution=task.solution,
-            reply=task.reply,
-        )
+        proof = reference_played(task)
         verdicts = [decide(criterion, proof, task.rubric) for criterion in task.rubric]
         assert any(verdict is not None for verdict in verdicts)
         assert all(verdict is None or verdict.passed for verdict in verdicts)

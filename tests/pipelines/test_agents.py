@@ -22,6 +22,7 @@ from schemas.columns import to_table
 from schemas.tools import ToolSpec
 from schemas.toolsets import ToolSet
 from tests.fake_ask import FakeAsk
+from tests.outputs import manifest
 from tests.servers.agency import DOMAIN, ENTITIES, POLICY, STATE, Agency, parcel_tools
 from tests.servers.scripted import ScriptedServer
 from tools_repo.toolsets import Sampling, draw_toolsets
@@ -167,10 +168,6 @@ def drawn_in(out):
     """The tool-sets that a run was given."""
     (path,) = Path(out, "tool_sets").glob("*.parquet")
     return [RecordParser(ToolSet)(values, "", n) for n, values in raw_rows(Piece(str(path), "sets"), None, 1 << 30)]
-
-
-def manifest(out):
-    return json.loads(Path(out, "manifest.json").read_text())
 
 
 @pytest.mark.parametrize("mode", [(), ("--direct_running_mode=multi_processing", "--direct_num_workers=2")])

@@ -17,6 +17,7 @@ import beam_runner
 from pipelines.transforms.records import RecordParser
 from schemas.agentic import Domain
 from schemas.tools import ToolSpec
+from tests.outputs import manifest
 from tests.servers.evolver import SHARED, Evolver
 from tests.servers.scripted import ScriptedServer
 from tools_repo.validate import validate
@@ -38,10 +39,6 @@ def evolve(tmp_path, capfd):
 
 def rows(out, kind):
     return {row["id"]: row for p in sorted(Path(out, kind).glob("*.parquet")) for row in pq.read_table(p).to_pylist()}
-
-
-def manifest(out):
-    return json.loads(Path(out, "manifest.json").read_text())
 
 
 def shards(out):

@@ -10,6 +10,7 @@ import beam_runner
 from pipelines.transforms.sinks import write_parquet
 from schemas.columns import to_table
 from schemas.tools import SYNTHETIC, ToolSpec, from_openai
+from tests.outputs import manifest
 from tests.servers.scripted import ScriptedServer
 
 WEATHER = "Get the weather of a city on a day, with temperature, wind and rain. Needs no account."
@@ -70,10 +71,6 @@ def tools(tmp_path, capfd):
 
 def rows(out, kind):
     return {row["id"]: row for p in sorted(Path(out, kind).glob("*.parquet")) for row in pq.read_table(p).to_pylist()}
-
-
-def manifest(out):
-    return json.loads(Path(out, "manifest.json").read_text())
 
 
 def judge(body):

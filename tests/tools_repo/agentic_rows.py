@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from judges.rubric.evidence import Evidence
+from judges.rubric.feasible import enact
 from schemas.agentic import Agent, AgentTask, Fact
 from tests.servers.agency import ENTITIES, POLICY, STATE, SYSTEM, parcel_tools
 
@@ -57,3 +59,9 @@ def parcel_task(**changed: Any) -> AgentTask:
         "completion_tokens": 0,
     }
     return AgentTask(**{**values, **changed})
+
+
+def reference_played(task: AgentTask) -> Evidence:
+    """The evidence of a task's reference: its calls made, its reply given."""
+    state = json.loads(task.state)
+    return enact(task.rubric, tools=task.agent.tools, state=state, solution=task.solution, reply=task.reply)

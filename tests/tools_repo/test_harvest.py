@@ -9,10 +9,10 @@ import time
 from pathlib import Path, PurePosixPath
 
 import psutil
-import pyarrow.parquet as pq
 import pytest
 
 import beam_runner
+from tests.outputs import rows
 from tools_repo.bubblewrap import Bubblewrap
 from tools_repo.harvest import Harvester, HarvestFailed
 from tools_repo.sandbox import MIB, Limits, SandboxUnavailable
@@ -203,10 +203,6 @@ def command(tmp_path, capsys):
         return code, capsys.readouterr()
 
     return run
-
-
-def rows(folder, kind):
-    return [row for path in sorted(Path(folder, kind).glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
 
 
 def test_a_harvest_is_a_finished_run(command, tmp_path):
