@@ -1,8 +1,8 @@
 """Measure what the fidelity checks catch and what they wrongly refuse.
 
-    python -m bench.fidelity [--with-judge SPEC] [--half test] [--variants 2]
+    python -m bench.fidelity [--with-judge SPEC | --judged [FILE]] [--half test] [--variants 2]
 
-Prints a Markdown table: (a) embedding similarity, (b) coverage of facts, both, and with a SPEC the judge model too.
+Prints a Markdown table: (a) embedding similarity, (b) coverage of facts, both, and with a judge model that too.
 """
 
 from __future__ import annotations
@@ -10,21 +10,28 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from bench.fidelity.data import HALVES, Pair, pairs
 from bench.fidelity.faults import FAULTS, plant
+from bench.fidelity.judged import RECORDED, judge_pairs, recorded_pairs
 from bench.fidelity.table import FACTS, HONEST, Table
 from judges.coverage import Coverage
 from judges.similarity import Similarity
 from schemas.draws import digest
+from schemas.verdicts import Verdict
 
 TARGETS = dict.fromkeys(FACTS, 0.95)
 """Least share that (a) and (b) together should catch, on the test half."""
 TOLERATED = 0.05
 """Largest share of honest paraphrases that they may refuse."""
+
+
+Judge = Callable[[list[tuple[str, str, str]]], list[Verdict | None]]
+"""Verdicts on (source, rewrite, title); None for undecided ones."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,7 @@ async def similar(work: Sequence[Case], check: Similarity) -> list[bool]:
     return [not verdict.passed for verdict in verdicts]
 
 
-def tabulate(work: Sequence[Case], *, similarity: bool = True, judge: str | None = None, cache: Path) -> Table:
+def tabulate(work: Sequence[Case], *, similarity: bool = True, judge: Judge | None = None) -> Table:
     """Judge every case; without `similarity` the columns of (a) are left out, without `judge` those of the judge."""
     coverage = Coverage()
     b = [not coverage(case.pair.source, case.rewrite, case.pair.title).passed for case in work]
@@ -63,15 +70,13 @@ def tabulate(work: Sequence[Case], *, similarity: bool = True, judge: str | None
     columns = ["(a) similarity", "(b) coverage", "(a)+(b)"] if similarity else ["(b) coverage"]
     judged: list = [None] * len(work)
     if judge:
-        from bench.fidelity.judged import judge_pairs
-
-        columns += ["judge", "(a)+(b)+judge"]
-        judged = judge_pairs(judge, [(c.pair.source, c.rewrite, c.pair.title) for c in work], cache)
+        columns += ["judge", "(a)+(b)+judge" if similarity else "(b)+judge"]
+        judged = judge([(c.pair.source, c.rewrite, c.pair.title) for c in work])
     table = Table(columns)
     for case, by_a, by_b, verdict in zip(work, a, b, judged, strict=True):
         refused = {"(a) similarity": by_a, "(b) coverage": by_b, "(a)+(b)": by_a or by_b}
         if verdict is not None:
-            refused |= {"judge": not verdict.passed, "(a)+(b)+judge": by_a or by_b or not verdict.passed}
+            refused |= dict.fromkeys(columns[-1:], by_a or by_b or not verdict.passed) | {"judge": not verdict.passed}
         table.count(case.pair.half, case.fault, {c: was for c, was in refused.items() if c in columns})
     return table
 
@@ -92,7 +97,16 @@ def targets_missed(table: Table, half: str = "test") -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.fidelity", description=__doc__.splitlines()[0])
-    parser.add_argument("--with-judge", metavar="SPEC", help="a model SPEC; adds the judge's columns")
+    judges = parser.add_mutually_exclusive_group()
+    judges.add_argument("--with-judge", metavar="SPEC", help="a model SPEC; adds the judge's columns")
+    judges.add_argument(
+        "--judged",
+        type=Path,
+        nargs="?",
+        const=RECORDED,
+        metavar="FILE",
+        help="its columns from recorded answers instead",
+    )
     parser.add_argument("--half", choices=("dev", "test"), help="one half only (default: all there are)")
     parser.add_argument("--variants", type=int, default=2, metavar="N", help="of each fault per paraphrase (default 2)")
     parser.add_argument(
@@ -111,9 +125,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 2
         halves.remove("test")
     work = cases(halves, options.variants, options.seed, options.paraphrases)
+    judge: Judge | None = None
     if options.with_judge:
         options.cache.parent.mkdir(parents=True, exist_ok=True)
-    table = tabulate(work, similarity=not options.coverage_only, judge=options.with_judge, cache=options.cache)
+        judge = partial(judge_pairs, options.with_judge, cache=options.cache)
+    elif options.judged:
+        judge = partial(recorded_pairs, path=options.judged)
+    table = tabulate(work, similarity=not options.coverage_only, judge=judge)
     print(table.markdown(halves))
     missed = targets_missed(table) if "test" in halves else []
     for line in missed:

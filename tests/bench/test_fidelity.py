@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,10 @@ import pytest
 from bench.fidelity import faults
 from bench.fidelity.__main__ import cases, main, tabulate, targets_missed
 from bench.fidelity.data import HALVES, pairs
+from bench.fidelity.judged import RECORDED, judge_pairs, question, recorded_pairs
 from bench.fidelity.table import HONEST, Cell, Table
+from judges.faithfulness import Faithfulness
+from llm.errors import CallFailed
 from tests.servers.scripted import ScriptedServer
 
 
@@ -58,9 +64,9 @@ def test_a_missed_target_is_reported():
     assert "1/2 = 50.0%" in table.markdown(["test"])
 
 
-def test_coverage_alone_on_the_development_half(tmp_path):
+def test_coverage_alone_on_the_development_half():
     """A regression guard on the half that the check was tuned on; the bench itself reports the other."""
-    table = tabulate(cases(["dev"], variants=1), similarity=False, cache=tmp_path)
+    table = tabulate(cases(["dev"], variants=1), similarity=False)
     honest = table.cell("dev", HONEST, "(b) coverage")
     assert honest.refused <= 0.05 * honest.total
     for fault in ("number changed", "date shifted", "name swapped"):
@@ -82,11 +88,47 @@ def test_the_judge_fills_its_columns(tmp_path):
 
     work = [case for case in cases(["dev"], variants=1)[:80] if case.fault in (HONEST, "claim added")]
     with ScriptedServer(answer) as server:
-        table = tabulate(work, similarity=False, judge=server.spec, cache=tmp_path / "answers.sqlite")
-    assert table.columns == ["(b) coverage", "judge", "(a)+(b)+judge"]
+        judge = partial(judge_pairs, server.spec, cache=tmp_path / "answers.sqlite")
+        table = tabulate(work, similarity=False, judge=judge)
+    assert table.columns == ["(b) coverage", "judge", "(b)+judge"]
     assert table.cell("dev", "claim added", "judge").refused == table.cell("dev", "claim added", "judge").total >= 5
     assert table.cell("dev", HONEST, "judge").refused == 0 < table.cell("dev", HONEST, "judge").total
     assert table.cell("dev", "claim added", "(b) coverage").refused < len(work) / 2
+
+
+def test_recorded_answers_fill_them_too(tmp_path):
+    """An answer is found by all that was put to the judge; a text without one counts in no column of the judge."""
+    work = [case for case in cases(["dev"], variants=1)[:40] if case.fault in (HONEST, "claim added")]
+    asked, path = [], tmp_path / "judged.jsonl"
+
+    async def ask(messages, **_):
+        asked.append(question(messages))
+        raise CallFailed("only listening")
+
+    async def listen():
+        for case in work:
+            with suppress(CallFailed):
+                await Faithfulness()(case.pair.source, case.rewrite, "", ask, title=case.pair.title)
+
+    asyncio.run(listen())
+    fault = {"claim": "Not there.", "source_quote": "", "rewrite_quote": work[0].rewrite, "severity": "major"}
+    answers = [{"unsupported": [], "missing": []} for _ in work]
+    answers[0] = {"unsupported": [fault], "missing": []}
+    rows = [{"question": key, "answer": answer} for key, answer in zip(asked, answers, strict=True)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows[:-1]))
+    table = tabulate(work, similarity=False, judge=partial(recorded_pairs, path=path))
+    counted = [table.cell("dev", fault, "judge") for fault in (HONEST, "claim added")]
+    assert sum(cell.refused for cell in counted) == 1
+    assert sum(cell.total for cell in counted) == len(work) - 1
+
+
+def test_the_recorded_answers_are_those_of_the_present_prompt():
+    """The shipped answers were given to questions that the bench asks today."""
+    of_whom = {row["paraphrase"] for row in map(json.loads, RECORDED.read_text("utf-8").splitlines())}
+    work = [case for case in cases(HALVES, variants=1) if case.pair.id in of_whom]
+    verdicts = recorded_pairs([(case.pair.source, case.rewrite, case.pair.title) for case in work])
+    assert len(work) > 400
+    assert None not in verdicts
 
 
 def test_a_bad_flag_is_one_line(capsys):
