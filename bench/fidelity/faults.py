@@ -115,7 +115,7 @@ def shift_date(pair: Pair, rng: random.Random) -> str | None:
 
 
 def swap_name(pair: Pair, rng: random.Random) -> str | None:
-    """One mention of a name becomes a name of the same type from another passage of the same half."""
+    """One mention of a name becomes a name of the same type from another passage of the same pool."""
     places = [
         (match, kind)
         for kind, names in pair.names.items()

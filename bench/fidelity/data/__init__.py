@@ -24,7 +24,8 @@ class Pair:
     names: dict[str, list[str]]
     """Names of the passage that a fault may swap, by type: `person`, `place`, `org`, `work`."""
     other_names: dict[str, list[str]]
-    """Names of the same half's other passages, by type."""
+    """Names of the other passages of the same pool, by type. A row's pool is its half, if it names no other: a half that
+    was moved keeps its own, so that the same names are swapped in as before."""
 
 
 def _rows(name: str) -> list[dict]:
@@ -38,15 +39,16 @@ def pairs(half: str | None = None) -> list[Pair]:
     for row in passages.values():
         if row["half"] not in HALVES:
             raise ValueError(f"passages.jsonl: {row['id']} is in half {row['half']!r}, which is none of {HALVES}")
-    pools: dict[str, dict[str, dict[str, None]]] = {half: {} for half in HALVES}
+    pools: dict[str, dict[str, dict[str, None]]] = {}
     for row in passages.values():
+        pool = pools.setdefault(row.get("pool", row["half"]), {})
         for kind, names in row["names"].items():
-            pools[row["half"]].setdefault(kind, {}).update(dict.fromkeys(names))
+            pool.setdefault(kind, {}).update(dict.fromkeys(names))
     found = []
     for row in _rows("paraphrases.jsonl"):
         passage = passages[row["passage"]]
         own = {name for names in passage["names"].values() for name in names}
-        others = {kind: [n for n in names if n not in own] for kind, names in pools[passage["half"]].items()}
+        others = {kind: [n for n in names if n not in own] for kind, names in pools[passage.get("pool", passage["half"])].items()}
         found.append(
             Pair(
                 f"{passage['id']}/{row['style']}",
