@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from datetime import date, timedelta
 from itertools import pairwise
 
-from judges.fact_text import Fact, is_rank, split_words
+from judges.fact_text import Fact, is_rank, label_of, split_words
 from judges.fact_words import LABELS, ORDINALS, SIZES, stem
 from judges.facts import Facts
 
@@ -162,7 +162,7 @@ def worked_out(facts: list[Fact], here: tuple[str, Facts], there: tuple[str, Fac
             return False
         if _AGE.search(text, max(0, fact.start - 8), fact.start):
             return fact.keys[0] in ages
-        if _ordinal(text, fact) or is_rank(text, fact):
+        if _ordinal(text, fact) or is_rank(text, fact) or label_of(text, fact):
             return False
         if fact.strong and fact.keys[0] in apart:
             return True
@@ -204,16 +204,21 @@ _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n")
 
 
 def _adds_up(fact: Fact, text: str, facts: Facts) -> bool:
-    """Whether two to four other numbers of the sentence, in a row, add up to this one, or two are so far apart."""
+    """Whether the two to four numbers of the sentence right after this one, or before it, add up to it.
+
+    A small number in words may also be what two of the sentence's numbers, in a row, are apart.
+    """
     begin, end = _sentence(text, fact)
-    near = [f for f in facts.numbers if begin <= f.start < end and f.kind == "number" and f.start != fact.start]
-    values = [
-        int(f.keys[0]) for f in sorted(near, key=lambda f: f.start)[:12] if f.keys[0].isdecimal() and len(f.keys[0]) < 6
-    ]
+    near = [f for f in facts.numbers if begin <= f.start < end and f.kind == "number" and f.keys[0].isdecimal()]
+    near = sorted([f for f in near if len(f.keys[0]) < 6], key=lambda f: f.start)
     total = int(fact.keys[0]) if fact.keys[0].isdecimal() else -1
-    return any(sum(values[i : i + n]) == total for n in (2, 3, 4) for i in range(len(values) - n + 1)) or (
-        not fact.strong and total in (abs(a - b) for a, b in pairwise(values))
-    )
+    after = [int(f.keys[0]) for f in near if f.start > fact.start]
+    before = [int(f.keys[0]) for f in near if f.start < fact.start]
+    return any(
+        len(parts) == n and sum(parts) == total and min(parts)
+        for n in (2, 3, 4)
+        for parts in (after[:n], before[-n:])
+    ) or (not fact.strong and total in (abs(a - b) for a, b in (*pairwise(before[-2:]), *pairwise(after[:2]))))
 
 
 def _lists(fact: Fact, text: str) -> bool:

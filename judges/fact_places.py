@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from judges.fact_text import Fact, is_rank, split_words
+from judges.fact_text import Fact, is_rank, label_of, split_words
 from judges.fact_words import FUNCTION_WORDS, IMPLIED, NUMBER_WORDS, ORDINALS, stem
 from judges.facts import Facts
 from judges.hints import Hints
@@ -40,7 +40,8 @@ def misplaced(source: str, rewrite: str, before: Facts, after: Facts) -> list[Fa
         and not _said(fact, rewrite, source)
         and (fact.keys[0] in before.offers or _names(fact, rewrite))
     ]
-    if not suspects:
+    labelled = [fact for fact in after.numbers if fact.kind == "number" and label_of(rewrite, fact)]
+    if not suspects and not labelled:
         return []
     there, here = _Counted(source, before), _Counted(rewrite, after)
     found: dict[str, Fact] = {}
@@ -49,6 +50,9 @@ def misplaced(source: str, rewrite: str, before: Facts, after: Facts) -> list[Fa
             _renumbered(fact, there, here) or _traded(fact, there, here) or _elsewhere(fact, there, here)
         ):
             found[fact.keys[0]] = fact
+    for fact in labelled:
+        if _relabelled(label_of(rewrite, fact), fact.keys[0], there):
+            found.setdefault(fact.keys[0], fact)
     return list(found.values())
 
 
@@ -84,6 +88,8 @@ class _Counted:
         """By where a number begins; those of a list ("the 2nd and 9th Divisions") share the last one's."""
         self.values: dict[str, set[str]] = {}
         """Which numbers a noun has."""
+        self.labels: dict[str, set[str]] = {}
+        """Which numbers a capitalised word before them has: `{"NY": {"93", "104"}}`."""
         self.sure: Counter[tuple[bool, str, str]] = Counter()
         """How often the text states a value as an ordinal or as a count (True, False), by unit."""
         self.most: Counter[tuple[bool, str]] = Counter()
@@ -100,10 +106,20 @@ class _Counted:
                 self.sure[kind[0], fact.unit, fact.keys[0]] += 1
             for noun in nouns:
                 self.values.setdefault(noun, set()).add(fact.keys[0])
+        self._label()
         self.implied = {IMPLIED[word] for word in facts.words if word in IMPLIED}
         for value in self.implied:
             self.most[False, value] += 1
         self.days = {key.partition("/")[2] for key in facts.keys if "/" in key}
+
+    def _label(self) -> None:
+        label, until = "", 0
+        for fact in self.numbers:
+            own = label_of(self.text, fact)
+            label = own or (label if label and _LISTED.fullmatch(self.text, until, fact.start) else "")
+            until = fact.end
+            if label:
+                self.labels.setdefault(label, set()).add(fact.keys[0])
 
     def kinds(self, fact: Fact) -> tuple[bool, ...]:
         """Whether a number orders (True) or counts (False), or may do either."""
@@ -157,6 +173,11 @@ def _renumbered(fact: Fact, there: _Counted, here: _Counted) -> bool:
         and not there.counts(fact.keys[0], nouns)
         and any(_ordinal(there.text, f) and there.nouns[f.start] & nouns for f in there.numbers)
     )
+
+
+def _relabelled(label: str, value: str, there: _Counted) -> bool:
+    """Whether a capitalised word that numbers things ("NY 93", "F-5") has only other numbers in the source."""
+    return label in there.labels and value not in there.labels[label]
 
 
 def _names(fact: Fact, text: str) -> bool:

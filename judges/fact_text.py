@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from judges.fact_words import ABBREVIATIONS, CASED_UNITS, LONG_UNITS, UNIT_PREFIXES, UNITS
+from judges.fact_words import (
+    ABBREVIATIONS,
+    CASED_UNITS,
+    FUNCTION_WORDS,
+    LABELS,
+    LONG_UNITS,
+    MONTHS,
+    UNIT_PREFIXES,
+    UNITS,
+)
 
 
 class Fact(NamedTuple):
@@ -65,6 +74,20 @@ _RANK = re.compile(r"(?:[#№]|\b(?:No\.|number) ?)$")
 def is_rank(text: str, fact: Fact) -> bool:
     """Whether a number is called one: "No. 5", "number 5", "#5"."""
     return _RANK.search(text, max(0, fact.start - 8), fact.start) is not None
+
+
+_LABEL = re.compile(r"\b([A-Z][^\W\d_]*)[ -]$")
+_SCORE = re.compile(r"[-–:]\d")
+
+
+def label_of(text: str, fact: Fact) -> str:
+    """The capitalised word that a number in digits numbers, as in "NY 93", "F-5" or "Game 4"; empty for other numbers."""
+    label = _LABEL.search(text, max(0, fact.start - 24), fact.start)
+    if not label or not text[fact.start].isdecimal() or _SCORE.match(text, fact.end):
+        return ""
+    lower = label[1].lower()
+    common = lower in FUNCTION_WORDS or lower in MONTHS or lower in LABELS or lower in ("no", "nos")
+    return "" if common else label[1]
 
 
 _RATE_OR_SCALE = re.compile(r" ?(?:(?:/|per|an) ?(h(?:r|our)?)|(Celsius|Fahrenheit|[CF]))\b", re.IGNORECASE)
