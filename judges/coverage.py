@@ -136,7 +136,7 @@ def _numbers(source: str, rewrite: str, before: Facts, after: Facts, context: st
     if (lost or added) and any(not f.strong for f in lost) != any(not f.strong for f in added):
         # A word that vanishes alone may be grammar ("the two men"), a small one that appears a count ("in three ways");
         # one that replaces another is neither.
-        lost = [fact for fact in lost if fact.strong or not _determined(source, fact)]
+        lost = [fact for fact in lost if fact.strong or not _refers_back(fact, source, before)]
         added = [f for f in added if f.strong or not _counts(rewrite, f) or recounts(f, rewrite, source, before)]
     if len(lost) + len(added) <= _FINDINGS:  # else the texts differ beyond what one implies of the other
         lost, added = _implied(lost, added, (source, before), (rewrite, after))
@@ -238,13 +238,20 @@ def _counts(text: str, fact: Fact) -> bool:
     return text[fact.start : fact.end].lower() in _COUNTS
 
 
-_THE = re.compile(r"\b(?:the|these|those|all|his|her|its|their|our|of) $", re.IGNORECASE)
+_THE = re.compile(r"\b(?:the|these|those|all|his|her|its|their|our) $", re.IGNORECASE)
+
+
+def _refers_back(fact: Fact, text: str, facts: Facts) -> bool:
+    """Whether a number word refers back wherever the text has it."""
+    return all(_determined(text, f) for f in facts.numbers if f.keys[0] == fact.keys[0])
 
 
 def _determined(text: str, fact: Fact) -> bool:
     """Whether a number word refers back, as in "the two" or "all three"."""
     if text[fact.start : fact.end].lower() in ORDINALS and fact.keys[0] != "2":
         return False  # "his fifth" counts
+    if text[fact.end : fact.end + 1] == "-" and text[fact.start : fact.end].lower() not in ORDINALS:
+        return False  # "the two-lane road"
     return _THE.search(text, max(0, fact.start - 7), fact.start) is not None
 
 

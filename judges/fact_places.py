@@ -94,6 +94,8 @@ class _Counted:
         """How often the text states a value as an ordinal or as a count (True, False), by unit."""
         self.most: Counter[tuple[bool, str]] = Counter()
         """How often it may do so: "heat 5" is either, "both" counts once, and a unit may be left out."""
+        self.total: Counter[tuple[bool, str]] = Counter()
+        """As `sure`, whatever the unit."""
         later, nouns = len(text), frozenset()
         for fact in reversed(self.numbers):
             own = _nouns(text, fact.end)
@@ -104,6 +106,7 @@ class _Counted:
                 self.most[orders, fact.keys[0]] += 1
             if len(kind) == 1:
                 self.sure[kind[0], fact.unit, fact.keys[0]] += 1
+                self.total[kind[0], fact.keys[0]] += 1
             for noun in nouns:
                 self.values.setdefault(noun, set()).add(fact.keys[0])
         self._label()
@@ -151,7 +154,7 @@ def _traded(fact: Fact, there: _Counted, here: _Counted) -> bool:
     if len(kinds) > 1 or key == "1" or there.counts(key, nouns):
         return False
     (orders,) = kinds
-    if here.sure[orders, fact.unit, key] <= there.most[orders, key]:
+    if here.total[orders, key] <= there.most[orders, key]:
         return False
     if not orders and there.most[True, (above := str(int(key) + 1))] > here.most[True, above]:
         return False  # "the third to do so" is "only two did so before"
@@ -238,7 +241,7 @@ def _other_kind(fact: Fact, same: list[Fact], source: str, rewrite: str) -> bool
 
 def _other_things(fact: Fact, same: list[Fact], there: _Counted, here: _Counted) -> bool:
     nouns = here.nouns[fact.start]
-    if not nouns or any(not nouns.isdisjoint(_around(there.text, f, 100)) for f in same):
+    if not nouns or any(_related(nouns, _around(there.text, f, 100)) for f in same):
         return False
     ordinal, key = _ordinal(here.text, fact), fact.keys[0]
     others = {
@@ -247,6 +250,14 @@ def _other_things(fact: Fact, same: list[Fact], there: _Counted, here: _Counted)
         if f.keys[0] != key and nouns & there.nouns[f.start] and _ordinal(there.text, f) == ordinal
     }
     return bool(others) and others.isdisjoint(f.keys[0] for f in here.numbers if nouns & here.nouns[f.start])
+
+
+def _related(words: frozenset[str], others: frozenset[str]) -> bool:
+    """Whether two sets of stems share one, or its beginning: "striking out ten" and "ten strikeouts"."""
+    if not words.isdisjoint(others):
+        return True
+    beginnings = {word[:5] for word in others if len(word) >= 5}
+    return any(word[:5] in beginnings for word in words if len(word) >= 5)
 
 
 def _around(text: str, fact: Fact, width: int) -> frozenset[str]:
