@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Protocol
@@ -55,11 +56,17 @@ class Call:
     @cached_property
     def address(self) -> str:
         """SHA-256 over the body and the attempt number, in hex."""
-        sha = hashlib.sha256(b"%d\n" % self.attempt)
-        # In pieces below 2 KB hashlib keeps the interpreter lock; giving it up for 10 us costs far more beside busy threads.
-        for start in range(0, len(self.body), _PIECE):
-            sha.update(self.body[start : start + _PIECE])
-        return sha.hexdigest()
+        return sha256(b"%d\n" % self.attempt, self.body).hex()
+
+
+def sha256(*parts: bytes) -> bytes:
+    """The digest of the parts as one text."""
+    sha = hashlib.sha256()
+    # In pieces below 2 KB hashlib keeps the interpreter lock; giving it up for 10 us costs far more beside busy threads.
+    for part in parts:
+        for start in range(0, len(part), _PIECE):
+            sha.update(part[start : start + _PIECE])
+    return sha.digest()
 
 
 @lru_cache(maxsize=256)
@@ -106,6 +113,22 @@ class Usage:
         return Usage(self.prompt + other.prompt, self.completion + other.completion, self.cached + other.cached)
 
 
+class Note:
+    """What was worked out from an answer, kept beside it in the cache for later runs."""
+
+    __slots__ = ("_write", "value")
+
+    def __init__(self, value: bytes, write: Callable[[bytes], None]) -> None:
+        self.value = value
+        """The note of an earlier run, or of this one; empty when there is none."""
+        self._write = write
+
+    def keep(self, value: bytes) -> None:
+        """Replace the note. It may be lost when the process is killed."""
+        self.value = value
+        self._write(value)
+
+
 @dataclass(frozen=True)
 class Answer:
     """A parsed chat completion; `raw` is the paid body itself, kept so that a better parser never pays again."""
@@ -117,9 +140,11 @@ class Answer:
     tool_calls: tuple[dict[str, Any], ...] = ()
     raw: bytes = b""
     from_cache: bool = False
+    note: Note | None = field(default=None, compare=False, repr=False)
+    """What is known about the answer, where it came through a cache."""
 
     @classmethod
-    def parse(cls, raw: bytes, *, from_cache: bool = False) -> Answer:
+    def parse(cls, raw: bytes, *, from_cache: bool = False, note: Note | None = None) -> Answer:
         """Read a response body.
 
         Raises:
@@ -143,7 +168,7 @@ class Answer:
             raise MalformedAnswer(f"{type(error).__name__} in a body of {len(raw)} bytes") from error
         if not isinstance(text, str) or not (text.strip() or tool_calls):
             raise MalformedAnswer("the answer has neither text nor tool calls")
-        return cls(text, finish_reason, usage, model, tool_calls, raw, from_cache)
+        return cls(text, finish_reason, usage, model, tool_calls, raw, from_cache, note)
 
 
 class Ask(Protocol):

@@ -6,13 +6,14 @@ import asyncio
 import random
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import openai
 import orjson
 
 from llm.cache import Cache, Entry
-from llm.call import Answer, Call, MalformedAnswer, Message
+from llm.call import Answer, Call, MalformedAnswer, Message, Note
 from llm.circuit import Circuit
 from llm.errors import CallFailed, CallRefused, EndpointRejects
 from llm.limiter import AdaptiveLimiter
@@ -101,7 +102,7 @@ class Client:
         if running is None:
             entry = await self.cache.get(call.address, refusals=not self.models.retry_refused)
             if entry is not None:
-                answer = _read(entry, player)
+                answer = _read(entry, player, self._note(call, entry.note))
                 if answer is not None:
                     return answer
             running = self._asking.get(call.address)
@@ -145,7 +146,14 @@ class Client:
             call.address, Entry(200, raw), reservation=reservation, tokens=bill.tokens + answer.usage.total
         )
         # Another process may have paid for the same call first; everyone then uses its answer.
-        return answer if stored.body == raw else Answer.parse(stored.body, from_cache=True)
+        return (
+            answer
+            if stored.body == raw
+            else Answer.parse(stored.body, from_cache=True, note=self._note(call, stored.note))
+        )
+
+    def _note(self, call: Call, value: bytes = b"") -> Note:
+        return Note(value, partial(self.cache.note, call.address))
 
     async def _request(self, call: Call, player: Player, bill: _Bill) -> tuple[bytes, Answer]:
         """Requests until one is answered well; malformed answers on the way are added to the bill."""
@@ -157,7 +165,7 @@ class Client:
             try:
                 raw = await endpoint.client.complete(call.body)
                 endpoint.circuit.succeeded()
-                return raw, Answer.parse(raw)
+                return raw, Answer.parse(raw, note=self._note(call))
             except MalformedAnswer as error:
                 bill.tokens += _billed(raw)
                 problem = f"malformed answer: {error}"
@@ -201,13 +209,13 @@ def upper_bound(call: Call) -> int:
     return len(call.body) // 2 + 64 + int(limit)
 
 
-def _read(entry: Entry, player: Player) -> Answer | None:
+def _read(entry: Entry, player: Player, note: Note) -> Answer | None:
     """An answer from the cache; None when it must be asked again."""
     if entry.status != 200:
         player.stats.refused += 1
         raise CallRefused(entry.status, entry.body)
     try:
-        answer = Answer.parse(entry.body, from_cache=True)
+        answer = Answer.parse(entry.body, from_cache=True, note=note)
     except MalformedAnswer:
         return None
     player.stats.cached += 1

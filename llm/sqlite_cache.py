@@ -26,8 +26,8 @@ from llm.errors import CacheBroken
 APPLICATION_ID = 0x544D494C
 """`TMIL`, in the header of every cache file."""
 
-VERSION = 1
-"""Schema version, as `PRAGMA user_version`."""
+VERSION = 2
+"""Schema version, as `PRAGMA user_version`. 1 had no notes."""
 
 T = TypeVar("T")
 
@@ -38,18 +38,24 @@ LOG_LIMIT = 8192
 """Pages of 4 KiB in the log beyond which a commit itself copies the rest, so that the log can start over. While commits
 keep coming the thread alone never gets to the log's end."""
 
-SCHEMA = """
+NOTES = "CREATE TABLE notes (answer INTEGER PRIMARY KEY, value BLOB NOT NULL)"
+SCHEMA = f"""
 CREATE TABLE answers (address BLOB NOT NULL UNIQUE, status INTEGER NOT NULL, body BLOB NOT NULL);
 CREATE TABLE runs (run TEXT PRIMARY KEY, spent INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE owners (
   owner TEXT PRIMARY KEY, run TEXT NOT NULL, held INTEGER NOT NULL, seen REAL NOT NULL,
   place TEXT NOT NULL, pid INTEGER NOT NULL, started TEXT NOT NULL
 ) WITHOUT ROWID;
+{NOTES};
 """
 
 PUT = f"""INSERT INTO answers VALUES (?, ?, ?) ON CONFLICT (address) DO UPDATE
 SET status = excluded.status, body = excluded.body WHERE status <> {PAID}"""
-GET = "SELECT status, body FROM answers WHERE address = ?"
+GET = """SELECT status, body, notes.value FROM answers LEFT JOIN notes ON notes.answer = answers.rowid
+WHERE address = ?"""
+# By the answer's row number: notes are then written in the order of the answers, page by page. (A VACUUM may renumber
+# the rows; whoever keeps a note says in it what it is about.)
+NOTE = "INSERT OR REPLACE INTO notes SELECT rowid, ? FROM answers WHERE address = ?"
 BILL = """INSERT INTO runs VALUES (?, ?) ON CONFLICT (run) DO UPDATE SET spent = spent + excluded.spent
 RETURNING spent"""
 HOLD = """INSERT INTO owners VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (owner) DO UPDATE
@@ -120,7 +126,9 @@ class SqliteCache(BatchedCache):
                 for statement in filter(str.strip, SCHEMA.split(";")):
                     db.execute(statement)
                 db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                db.execute(f"PRAGMA user_version = {VERSION}")
+            elif version < 2:
+                db.execute(NOTES)
+            db.execute(f"PRAGMA user_version = {VERSION}")
             db.execute("COMMIT")
         if db.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
             raise CacheBroken(f"the cache {self.location} cannot use a write-ahead log; put it on a local disk")
@@ -181,7 +189,10 @@ class SqliteCache(BatchedCache):
     async def _load(self, address: str) -> Entry | None:
         key = _key(address)
         row = await self._when_free(lambda db: db.execute(GET, (key,)).fetchone())
-        return None if row is None else Entry(row[0], self._codec.unpack(row[1]))
+        return None if row is None else self._entry(*row)
+
+    def _entry(self, status: int, body: bytes, note: bytes | None) -> Entry:
+        return Entry(status, self._codec.unpack(body), note or b"")
 
     async def _spent(self) -> int:
         row = await self._when_free(
@@ -204,7 +215,9 @@ class SqliteCache(BatchedCache):
             outcome = Outcome([entry for _, entry in batch.puts])
             if rows and db.executemany(PUT, rows).rowcount != len(rows):
                 found = [db.execute(GET, (key,)).fetchone() for key, _, _ in rows]
-                outcome.stored = [Entry(status, self._codec.unpack(body)) for status, body in found]
+                outcome.stored = [self._entry(*row) for row in found]
+            if batch.notes:
+                db.executemany(NOTE, [(value, _key(address)) for address, value in batch.notes.items()])
             if batch.billed or batch.asks:
                 outcome.spent = db.execute(BILL, (self.run, batch.billed)).fetchone()[0]
             if batch.asks:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import prompts
@@ -16,6 +16,7 @@ from judges.coverage import Coverage
 from judges.fact_words import ordinary
 from judges.faithfulness import Faithfulness
 from judges.form import FormChecks
+from judges.kept import fingerprint_of, recalled
 from judges.language import detect
 from judges.similarity import Similarity
 from llm.call import Answer, Ask, Usage
@@ -40,6 +41,11 @@ class Checks:
     similarity: Similarity | None = field(default_factory=Similarity)
     judge: Faithfulness | None = field(default_factory=Faithfulness)
 
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """Stands for all but the judge model, whose answers are kept themselves."""
+        return fingerprint_of(self.form, self.coverage, self.similarity)
+
 
 @dataclass
 class _Progress:
@@ -49,6 +55,8 @@ class _Progress:
     attempts: int = 0
     usage: Usage = field(default_factory=Usage)
     judgements: list[Judgement] = field(default_factory=list)
+    last: Answer | None = None
+    """What the writer said last."""
 
 
 @dataclass
@@ -141,6 +149,7 @@ class Rephrase:
             )
             progress.attempts += 1
             progress.usage += answer.usage
+            progress.last = answer
             rewrite = answer.text.strip()
             context = "\n".join((task.document.title, before, progress.written[-2000:]))
             verdicts = await self._verdicts(task, part.body, rewrite, context, answer, progress, ask)
@@ -193,40 +202,49 @@ class Rephrase:
     ) -> list[Verdict]:
         """Verdicts on one rewritten chunk, cheapest checks first; a refusal spares the dearer ones."""
         checks, document = self.checks, task.document
-        verdicts = checks.form(
-            source,
-            rewrite,
-            finish_reason=answer.finish_reason,
-            language=document.language,
-            context=context,
-            prompt_text=self.wording(task),
-        )
-        if checks.coverage is not None:
-            verdicts.append(checks.coverage(source, rewrite, context, document.language))
-        if checks.similarity is not None and all(v.passed for v in verdicts):
-            verdicts.append(await checks.similarity(source, rewrite))
+        verdicts = await self._cheaply(task, source, rewrite, context, answer, answer.finish_reason)
         if checks.judge is not None and all(v.passed for v in verdicts):
             verdict, usage = await checks.judge(source, rewrite, context, ask, title=document.title)
             progress.usage += usage
             verdicts.append(verdict)
         return verdicts
 
+    async def _cheaply(
+        self,
+        task: RephrasingTask,
+        source: str,
+        rewrite: str,
+        context: str,
+        answer: Answer | None,
+        finish_reason: str = "stop",
+    ) -> list[Verdict]:
+        """What the checks that ask no model say, or said in an earlier run that had the same answer."""
+        checks, language, prompt_text = self.checks, task.document.language, self.wording(task)
+
+        async def judge() -> list[Verdict]:
+            verdicts = checks.form(
+                source,
+                rewrite,
+                finish_reason=finish_reason,
+                language=language,
+                context=context,
+                prompt_text=prompt_text,
+            )
+            if checks.coverage is not None:
+                verdicts.append(checks.coverage(source, rewrite, context, language))
+            if checks.similarity is not None and all(v.passed for v in verdicts):
+                verdicts.append(await checks.similarity(source, rewrite))
+            return verdicts
+
+        texts = (source, rewrite, context, language, finish_reason, prompt_text)
+        return await recalled(answer, checks.fingerprint, texts, judge)
+
     async def _judge_whole(
         self, task: RephrasingTask, pairs: Sequence[tuple[Chunk, str]], progress: _Progress, ask: Ask
     ) -> _Refusal | None:
         """Check the stitched passage against the whole document; the judge reads it in windows of several chunks."""
         checks, document, written = self.checks, task.document, progress.written
-        verdicts = checks.form(
-            document.text,
-            written,
-            language=document.language,
-            context=document.title,
-            prompt_text=self.wording(task),
-        )
-        if checks.coverage is not None:
-            verdicts.append(checks.coverage(document.text, written, document.title, document.language))
-        if checks.similarity is not None and all(v.passed for v in verdicts):
-            verdicts.append(await checks.similarity(document.text, written))
+        verdicts = await self._cheaply(task, document.text, written, document.title, progress.last)
         if checks.judge is not None and all(v.passed for v in verdicts):
             for source, rewrite, context in self._windows(pairs):
                 verdict, usage = await checks.judge(

@@ -6,15 +6,20 @@ import re
 
 import pytest
 
+from judges.coverage import Coverage
 from judges.faithfulness import Faithfulness
+from judges.form import FormChecks
 from judges.similarity import Embedder, Similarity
 from llm.errors import CallRefused
+from llm.models import Models, Role
+from llm.runtime import obtain, release
 from pipelines.rephrase import Checks, Rephrase
 from pipelines.transforms.rollout import Accepted, Rejected
 from schemas.documents import Document
 from schemas.knowledge import RephrasingTask
 from tests.fake_ask import FakeAsk
 from tests.servers.mill import Writer, document, passage, rewrite
+from tests.servers.scripted import ScriptedServer
 
 CHEAP = Checks(similarity=None, judge=None)
 
@@ -67,6 +72,28 @@ def test_the_system_message_is_the_same_for_every_chunk():
     roll(ask, task(30), chunk_tokens=100)
     assert len({body["messages"][0]["content"] for body in ask.asked}) == 1
     assert "news report" in ask.asked[0]["messages"][0]["content"].lower()
+
+
+def test_a_repeated_rollout_recalls_what_the_checks_said(tmp_path, monkeypatch):
+    """Of passages and of the whole, as long as the answers are those of the cache and the thresholds the same."""
+    judged, rows, counts = [], [], []
+    check = FormChecks.__call__
+    monkeypatch.setattr(FormChecks, "__call__", lambda self, *a, **k: judged.append(a) or check(self, *a, **k))
+    with ScriptedServer(Writer()) as server:
+        models = Models({"writer": Role(server.spec)}, cache=str(tmp_path / "c.sqlite"), run="r")
+        for names_lost in (0.05, 0.05, 0.2):
+            step = Rephrase("fake", checks=Checks(coverage=Coverage(names_lost), similarity=None, judge=None))
+            runtime = obtain(models)
+            try:
+                rows.append(runtime.run(step(task(40), runtime.client.ask)).row)
+            finally:
+                release(runtime)
+            counts.append(len(judged))
+            judged.clear()
+        assert server.log.answered == rows[0].chunks > 1
+    every = rows[0].chunks + 1
+    assert counts == [every, 0, every]
+    assert rows[0] == rows[1] == rows[2]
 
 
 def changed_number(text):
