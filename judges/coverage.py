@@ -20,6 +20,7 @@ from judges.fact_derived import (
     enumerates,
     implied_dates,
     lists_at_once,
+    lists_otherwise,
     recounts,
     same_times,
     worked_out,
@@ -137,7 +138,14 @@ def _numbers(source: str, rewrite: str, before: Facts, after: Facts, context: st
         # A word that vanishes alone may be grammar ("the two men"), a small one that appears a count ("in three ways");
         # one that replaces another is neither.
         lost = [fact for fact in lost if fact.strong or not _refers_back(fact, source, before)]
-        added = [f for f in added if f.strong or not _counts(rewrite, f) or recounts(f, rewrite, source, before)]
+        added = [
+            fact
+            for fact in added
+            if fact.strong
+            or not _counts(rewrite, fact)
+            or recounts(fact, rewrite, source, before)
+            or lists_otherwise(fact, rewrite)
+        ]
     if len(lost) + len(added) <= _FINDINGS:  # else the texts differ beyond what one implies of the other
         lost, added = _implied(lost, added, (source, before), (rewrite, after))
     lost = [fact for fact in lost if fact.keys[0] != "1"]

@@ -12,7 +12,7 @@ from datetime import date, timedelta
 from itertools import pairwise
 
 from judges.fact_text import Fact, is_rank, label_of, split_words
-from judges.fact_words import LABELS, ORDINALS, SIZES, stem
+from judges.fact_words import LABELS, NUMBER_WORDS, ORDINALS, SIZES, stem
 from judges.facts import Facts
 
 # ---------------------------------------------------------------------------------------------------- clock times
@@ -247,6 +247,17 @@ def _listed_after(fact: Fact, text: str, end: int) -> int | None:
     return len(_ITEM_END.findall(listed[1])) + 2 if listed else None
 
 
+def lists_otherwise(fact: Fact, text: str) -> bool:
+    """Whether another number of things than the fact says is listed right after it: "two sports: golf, polo and chess"."""
+    listed = _LISTS.match(text, fact.end)
+    if not listed or not NUMBER_WORDS.isdisjoint(split_words(listed[0])):  # "five medals: one gold and four silver"
+        return False
+    return str(len(_ITEM_END.findall(listed[1])) + 2) != fact.keys[0]
+
+
+_LISTS = re.compile(
+    r"(?: [^\W\d_-]+){1,5}:(?: |\n)([^.;:!?\n()]{1,160}?),? (?:and|or|&) [^,.;:!?\n()]{1,60}(?:[.;!?\n]|\Z)"
+)
 _NEAR = 200
 """Characters after a number in which a list may begin and end, whatever the sentence's length."""
 _LIST_AFTER = re.compile(r"(?: [^\W\d_-]+){1,5}(?:[,:] |: ?\n)([^.;:!?\n]{0,160}?),? (?:and|or|&) ")

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from judges.fact_derived import lists_otherwise
 from judges.fact_text import Fact, is_rank, label_of, split_words
 from judges.fact_words import FUNCTION_WORDS, IMPLIED, NUMBER_WORDS, ORDINALS, stem
 from judges.facts import Facts
@@ -47,7 +48,10 @@ def misplaced(source: str, rewrite: str, before: Facts, after: Facts) -> list[Fa
     found: dict[str, Fact] = {}
     for fact in suspects:
         if fact.keys[0] not in found and (
-            _renumbered(fact, there, here) or _traded(fact, there, here) or _elsewhere(fact, there, here)
+            _renumbered(fact, there, here)
+            or _traded(fact, there, here)
+            or _elsewhere(fact, there, here)
+            or (lists_otherwise(fact, rewrite) and not there.counts(fact.keys[0], here.nouns[fact.start]))
         ):
             found[fact.keys[0]] = fact
     for fact in labelled:
