@@ -155,7 +155,8 @@ def _numbers(source: str, rewrite: str, before: Facts, after: Facts, context: st
     if before.units and not after.units <= before.units:
         found += _units_changed(before, after)
     if not found:
-        doubted = misplaced(source, rewrite, before, after)
+        doubted = same_times(misplaced(source, rewrite, before, after), rewrite, source)
+        doubted = [f for f in doubted if not converted(f, before.numbers) and not same_duration(f, before.numbers)]
         doubted = worked_out(doubted, (rewrite, after), (source, before))
         found += [Difference("number_added", fact) for fact in doubted]
     return found or (_scores_changed(source, rewrite, before, after) if _SCORE.search(rewrite) else [])

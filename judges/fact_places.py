@@ -117,7 +117,8 @@ class _Counted:
         self.implied = {IMPLIED[word] for word in facts.words if word in IMPLIED}
         for value in self.implied:
             self.most[False, value] += 1
-        self.days = {key.partition("/")[2] for key in facts.keys if "/" in key}
+        self.most[True, "1"] += len(_FIRST.findall(text))
+        self.most[False, "1"] += len(_ONE.findall(text))
 
     def _label(self) -> None:
         label, until = "", 0
@@ -145,6 +146,9 @@ class _Counted:
         return any(value in self.values.get(noun, ()) for noun in nouns)
 
 
+_FIRST = re.compile(r"\bfirst\b", re.IGNORECASE)
+_ONE = re.compile(r"\b(?:one|an?|once|single|sole)\b", re.IGNORECASE)
+"""Words that may be told in digits, though they are never facts on their own."""
 _LISTED = re.compile(r"(?:st|nd|rd|th)?(?:, and |, or |, | and | or | to | & |-|–)(?:[A-Z]{2,} )?")
 """What may stand between two numbers of one list: "the NK 2nd, NK 4th and NK 9th Divisions"."""
 
@@ -154,8 +158,8 @@ _BEFORE = re.compile(r"\b([a-z]{3,}) $")
 
 def _traded(fact: Fact, there: _Counted, here: _Counted) -> bool:
     """Whether the rewrite states the value more often than the source, and another of its kind less often."""
-    key, kinds, nouns = fact.keys[0], here.kinds(fact), here.nouns[fact.start]
-    if len(kinds) > 1 or key == "1" or there.counts(key, nouns):
+    key, kinds = fact.keys[0], here.kinds(fact)
+    if len(kinds) > 1:
         return False
     (orders,) = kinds
     if here.total[orders, key] <= there.most[orders, key]:
@@ -198,11 +202,11 @@ _NAME = re.compile(r" [A-Z][a-z]")
 def _elsewhere(fact: Fact, there: _Counted, here: _Counted) -> bool:
     """Whether the source has the value as the other kind, or of other things, and no words around are shared."""
     key = fact.keys[0]
-    if fact.unit or int(key) < 3 or key in there.implied:
+    if int(key) < 3 or key in there.implied:
         return False
     same = [f for f in there.numbers if f.keys[0] == key]
-    if not same and key not in there.days:
-        return False
+    if not same:  # the source has it only in a date, a Roman numeral or the like
+        return not (_ordinal(here.text, fact) or is_rank(here.text, fact) or _labels(here.text, fact))
     return _other_kind(fact, same, there.text, here.text) or (bool(same) and _other_things(fact, same, there, here))
 
 
@@ -237,7 +241,7 @@ def _other_kind(fact: Fact, same: list[Fact], source: str, rewrite: str) -> bool
     if _labels(rewrite, fact) or not (_PARTITIVE.match(rewrite, fact.end) or _nouns(rewrite, fact.end)):
         return False
     ordinal = _ordinal(rewrite, fact)
-    if (not same and ordinal) or any(_ordinal(source, f) == ordinal or _labels(source, f) for f in same):
+    if any(_ordinal(source, f) == ordinal or _labels(source, f) for f in same):
         return False
     around = _around(rewrite, fact, 40)
     return all(around.isdisjoint(_around(source, f, 80)) for f in same)
