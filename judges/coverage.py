@@ -29,7 +29,7 @@ from judges.fact_names import names_added, names_lost
 from judges.fact_places import misplaced
 from judges.fact_shares import other_dates, ranks, same_duration, told_as_shares
 from judges.fact_text import Fact
-from judges.fact_words import FUNCTION_WORDS, ORDINALS, SIZES
+from judges.fact_words import FUNCTION_WORDS, ORDINALS, SIZES, UNITS
 from judges.facts import Facts, extract
 from judges.negation import denies, negations_changed
 from judges.unchanged import plainly_covers
@@ -152,8 +152,8 @@ def _numbers(source: str, rewrite: str, before: Facts, after: Facts, context: st
     added = [fact for fact in added if lost or fact.keys[0] != "1" or _counted(fact, rewrite, source)]
     found = [Difference(f"{fact.kind}_lost", fact, in_source=True) for fact in lost]
     found += [Difference(f"{fact.kind}_added", fact) for fact in added]
-    if before.units and not after.units <= before.units:
-        found += _units_changed(before, after)
+    if not after.units <= before.units:
+        found += _units_changed(source, before, after)
     if not found:
         doubted = same_times(misplaced(source, rewrite, before, after), rewrite, source)
         doubted = [f for f in doubted if not converted(f, before.numbers) and not same_duration(f, before.numbers)]
@@ -268,21 +268,41 @@ _ALIKE = ({"£", "lb"}, {"°", "°C"}, {"°", "°F"})
 """Units that one word may mean: pounds, degrees."""
 
 
-def _units_changed(before: Facts, after: Facts) -> list[Difference]:
-    """Numbers that both texts measure, in units that have nothing in common."""
+def _units_changed(source: str, before: Facts, after: Facts) -> list[Difference]:
+    """Numbers that both texts measure, in units that have nothing in common, or that only the rewrite measures."""
     units: dict[str, set[str]] = {}
     for fact in before.numbers:
         if fact.unit:
             units.setdefault(fact.keys[0], set()).add(fact.unit)
     changed: dict[str, Fact] = {}
-    if units:
-        for fact in after.numbers:
-            key = fact.keys[0]
-            if fact.unit and key in units:
-                if fact.unit in units[key]:
-                    if fact.unit not in SIZES:
-                        units.pop(key)
-                        changed.pop(key, None)
-                elif not any({fact.unit, unit} in _ALIKE for unit in units[key]):
-                    changed.setdefault(key, fact)
-    return [Difference("unit_changed", fact, "/".join(sorted(units[key]))) for key, fact in changed.items()]
+    settled: set[str] = set()
+    for fact in after.numbers:
+        key = fact.keys[0]
+        if not fact.unit or key in settled:
+            continue
+        if key in units:
+            if fact.unit in units[key]:
+                if fact.unit not in SIZES:
+                    settled.add(key)
+                    changed.pop(key, None)
+            elif not any({fact.unit, unit} in _ALIKE for unit in units[key]):
+                changed.setdefault(key, fact)
+        elif fact.unit in SIZES or fact.unit == "%":
+            places = [f for f in before.numbers if f.keys[0] == key]
+            if places and not any(_measured_in(fact.unit, source, f.end) for f in places):
+                changed.setdefault(key, fact)
+    return [
+        Difference("unit_changed", fact, "/".join(sorted(units.get(key, ())) or ["none"]))
+        for key, fact in changed.items()
+        if key in units or not converted(fact, before.numbers)
+    ]
+
+
+_CLAUSE = re.compile(r"[^.;:()\n]*")
+_WORD = re.compile(r"[^\W\d_]+|%")
+
+
+def _measured_in(unit: str, text: str, at: int) -> bool:
+    """Whether a spelling of a unit stands soon after a number that ends at `at`: "12, 25 and finally 81 tons", "12 in"."""
+    follows = [word.lower() for word in _WORD.findall(_CLAUSE.match(text, at, at + 40)[0])]
+    return any(UNITS.get(word) == unit for word in follows) or (unit == "inch" and "in" in follows[:1])
