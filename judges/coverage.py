@@ -21,6 +21,7 @@ from judges.fact_derived import (
     implied_dates,
     lists_at_once,
     lists_otherwise,
+    misconverted,
     recounts,
     same_times,
     worked_out,
@@ -158,6 +159,7 @@ def _numbers(source: str, rewrite: str, before: Facts, after: Facts, context: st
         doubted = same_times(misplaced(source, rewrite, before, after), rewrite, source)
         doubted = [f for f in doubted if not converted(f, before.numbers) and not same_duration(f, before.numbers)]
         doubted = worked_out(doubted, (rewrite, after), (source, before))
+        doubted += misconverted(rewrite, after, source, before)
         found += [Difference("number_added", fact) for fact in doubted]
     return found or (_scores_changed(source, rewrite, before, after) if _SCORE.search(rewrite) else [])
 
