@@ -30,7 +30,7 @@ from judges.fact_names import names_added, names_lost
 from judges.fact_places import misplaced
 from judges.fact_shares import other_dates, ranks, same_duration, told_as_shares
 from judges.fact_text import Fact
-from judges.fact_words import FUNCTION_WORDS, ORDINALS, SIZES, UNITS
+from judges.fact_words import FUNCTION_WORDS, NUMBER_WORDS, ORDINALS, SIZES, UNITS
 from judges.facts import Facts, extract
 from judges.negation import denies, negations_changed
 from judges.unchanged import plainly_covers
@@ -201,7 +201,8 @@ def _counted(fact: Fact, rewrite: str, source: str) -> bool:
     noun = _COUNTED.match(rewrite, fact.end)
     if not noun or noun[1] in FUNCTION_WORDS:
         return False
-    return not re.search(rf"\b(?:an?|one|per|each|every|single|the) (?:\w+ )?{noun[1][:4]}", source, re.IGNORECASE)
+    single = re.compile(rf"\b(?:an?|one|per|each|every|single|the) (\w+ )?{noun[1][:4]}", re.IGNORECASE)
+    return all((match[1] or "").strip().lower() in NUMBER_WORDS for match in single.finditer(source))
 
 
 _COUNTED = re.compile(r"[ -]([a-z]{3,})")

@@ -147,7 +147,7 @@ class _Counted:
 
 
 _FIRST = re.compile(r"\bfirst\b", re.IGNORECASE)
-_ONE = re.compile(r"\b(?:one|an?|once|single|sole)\b", re.IGNORECASE)
+_ONE = re.compile(r"\b(?:one|once|single|sole)\b", re.IGNORECASE)
 """Words that may be told in digits, though they are never facts on their own."""
 _LISTED = re.compile(r"(?:st|nd|rd|th)?(?:, and |, or |, | and | or | to | & |-|–)(?:[A-Z]{2,} )?")
 """What may stand between two numbers of one list: "the NK 2nd, NK 4th and NK 9th Divisions"."""
@@ -159,7 +159,7 @@ _BEFORE = re.compile(r"\b([a-z]{3,}) $")
 def _traded(fact: Fact, there: _Counted, here: _Counted) -> bool:
     """Whether the rewrite states the value more often than the source, and another of its kind less often."""
     key, kinds = fact.keys[0], here.kinds(fact)
-    if len(kinds) > 1:
+    if len(kinds) > 1 or (key == "1" and fact.unit):
         return False
     (orders,) = kinds
     if here.total[orders, key] <= there.most[orders, key]:
