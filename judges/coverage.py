@@ -9,6 +9,7 @@ see, two facts that trade places, is left to the judge model.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -147,10 +148,11 @@ def _numbers(source: str, rewrite: str, before: Facts, after: Facts, context: st
             or recounts(fact, rewrite, source, before)
             or lists_otherwise(fact, rewrite)
         ]
-    if len(lost) + len(added) <= _FINDINGS:  # else the texts differ beyond what one implies of the other
+    if len(_distinct(lost)) + len(_distinct(added)) <= _FINDINGS:  # else the texts differ beyond what one implies of the other
         lost, added = _implied(lost, added, (source, before), (rewrite, after))
     lost = [fact for fact in lost if fact.keys[0] != "1"]
     added = [fact for fact in added if lost or fact.keys[0] != "1" or _counted(fact, rewrite, source)]
+    lost, added = _distinct(lost), _distinct(added)
     found = [Difference(f"{fact.kind}_lost", fact, in_source=True) for fact in lost]
     found += [Difference(f"{fact.kind}_added", fact) for fact in added]
     if not after.units <= before.units:
@@ -231,16 +233,29 @@ def _neighbours(text: str, facts: tuple[Fact, ...], gap: int) -> Iterator[tuple[
             yield first, second
 
 
+_PLACES = 4
+"""Most places of one value that are looked at: one may be excused ("(2)" in a list), and another not ("two tanks")."""
+
+
 def _unmatched(facts: Iterable[Fact], offers: frozenset[str]) -> list[Fact]:
-    """The first fact of each key that `offers` does not keep. The words "one" and "first" are never facts."""
-    seen: set[str] = set()
+    """The first few facts of each key that `offers` does not keep. The words "one" and "first" are never facts."""
+    places: Counter[str] = Counter()
     unmatched = []
     for fact in facts:
         key = fact.keys[0]
-        if key not in offers and key not in seen and offers.isdisjoint(fact.keys) and (fact.strong or key != "1"):
-            seen.add(key)
-            unmatched.append(fact)
+        if key not in offers and offers.isdisjoint(fact.keys) and (fact.strong or key != "1"):
+            places[key] += 1
+            if places[key] <= _PLACES:
+                unmatched.append(fact)
     return unmatched
+
+
+def _distinct(facts: Iterable[Fact]) -> list[Fact]:
+    """The first fact of each key."""
+    first: dict[str, Fact] = {}
+    for fact in facts:
+        first.setdefault(fact.keys[0], fact)
+    return list(first.values())
 
 
 _COUNTS = frozenset(["two"])
