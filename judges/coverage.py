@@ -31,7 +31,7 @@ from judges.fact_names import names_added, names_lost
 from judges.fact_places import misplaced
 from judges.fact_shares import other_dates, ranks, same_duration, told_as_shares
 from judges.fact_text import Fact
-from judges.fact_words import FUNCTION_WORDS, NUMBER_WORDS, ORDINALS, SIZES, UNITS
+from judges.fact_words import FUNCTION_WORDS, IMPLIED, NUMBER_WORDS, ORDINALS, ROMAN, SIZES, UNITS
 from judges.facts import Facts, extract
 from judges.negation import denies, negations_changed
 from judges.unchanged import plainly_covers
@@ -132,8 +132,9 @@ def _count(facts: Facts) -> int:
 
 
 def _numbers(source: str, rewrite: str, before: Facts, after: Facts, context: str, language: str) -> list[Difference]:
-    lost = [] if before.keys <= after.offers else _unmatched(before.numbers, after.offers)
-    added = [] if after.keys <= before.offers else _unmatched(after.numbers, before.offers)
+    there, here = _offers(before, after), _offers(after, before)
+    lost = [] if before.keys <= here else _unmatched(before.numbers, here)
+    added = [] if after.keys <= there else _unmatched(after.numbers, there)
     if added and context:
         added = _unmatched(added, extract(context, language).offers)
     if (lost or added) and any(not f.strong for f in lost) != any(not f.strong for f in added):
@@ -233,6 +234,18 @@ def _neighbours(text: str, facts: tuple[Fact, ...], gap: int) -> Iterator[tuple[
             yield first, second
 
 
+def _offers(facts: Facts, other: Facts) -> frozenset[str]:
+    """Values that a text keeps for the other: not those implied by words or numerals alone that the other has too."""
+    spoken = {IMPLIED[word] for word in facts.words & other.words & _IMPLYING}
+    spoken |= {ROMAN[word] for word in facts.name_words & other.name_words & _NUMERALS}
+    if spoken := spoken - facts.keys - {"0", "1"} - {key.partition("/")[2] for key in facts.keys}:
+        alone = {IMPLIED[word] for word in (facts.words - other.words) & _IMPLYING}
+        alone |= {ROMAN[word] for word in (facts.name_words - other.name_words) & _NUMERALS}
+        return facts.offers - (spoken - alone)
+    return facts.offers
+
+
+_IMPLYING, _NUMERALS = frozenset(IMPLIED), frozenset(ROMAN)
 _PLACES = 4
 """Most places of one value that are looked at: one may be excused ("(2)" in a list), and another not ("two tanks")."""
 

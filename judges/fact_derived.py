@@ -164,7 +164,7 @@ def worked_out(facts: list[Fact], here: tuple[str, Facts], there: tuple[str, Fac
             return fact.keys[0] in ages
         if _ordinal(text, fact) or is_rank(text, fact) or label_of(text, fact):
             return False
-        if fact.strong and fact.keys[0] in apart:
+        if fact.strong and fact.keys[0] in apart and not apart[fact.keys[0]].isdisjoint(_near_keys(fact, text, own)):
             return True
         return _adds_up(fact, text, own) or (
             len(fact.keys[0]) == 1 and _lists(fact, text) and not recounts(fact, text, other, theirs)
@@ -186,11 +186,21 @@ def _days_between(facts: Facts) -> set[str]:
 _AGE = re.compile(r"\bage(?:d|d only| of| at)? $", re.IGNORECASE)
 
 
-def _apart(facts: Facts) -> set[str]:
-    """Differences of neighbouring numbers: a margin of votes, the survivors of a crew."""
+def _apart(facts: Facts) -> dict[str, set[str]]:
+    """Differences of neighbouring numbers, each with the two: a margin of votes, the survivors of a crew."""
     numbers = sorted((f for f in facts.numbers if f.kind == "number"), key=lambda f: f.start)[:_MANY]
     values = [int(f.keys[0]) if f.keys[0].isdecimal() and len(f.keys[0]) < 12 else 0 for f in numbers]
-    return {str(abs(a - b)) for a, b in pairwise(values) if min(a, b) > 10}
+    found: dict[str, set[str]] = {}
+    for a, b in pairwise(values):
+        if min(a, b) > 10:
+            found.setdefault(str(abs(a - b)), set()).update((str(a), str(b)))
+    return found
+
+
+def _near_keys(fact: Fact, text: str, facts: Facts) -> set[str]:
+    """The other numbers of the sentence."""
+    begin, end = _sentence(text, fact)
+    return {f.keys[0] for f in facts.numbers if begin <= f.start < end and f.start != fact.start}
 
 
 def _sentence(text: str, fact: Fact) -> tuple[int, int]:
@@ -229,6 +239,8 @@ def _lists(fact: Fact, text: str) -> bool:
         return True
     if listed and len(_AND.findall(text, fact.end, end)) == 1:
         return False  # this list is all that the number can mean
+    if fact.keys[0] not in _FEW:
+        return False
     for clause in _CLAUSE_END.split(text[begin:end]):
         ands = list(_AND.finditer(clause))
         if ands and (commas := clause.count(",", 0, ands[-1].start())) and str(commas + 2) == fact.keys[0]:
@@ -258,6 +270,8 @@ def lists_otherwise(fact: Fact, text: str) -> bool:
 _LISTS = re.compile(
     r"(?: [^\W\d_-]+){1,5}:(?: |\n)([^.;:!?\n()]{1,160}?),? (?:and|or|&) [^,.;:!?\n()]{1,60}(?:[.;!?\n]|\Z)"
 )
+_FEW = ("3", "4")
+"""Numbers for which any list of the sentence will do; longer lists seldom stand away from their number."""
 _NEAR = 200
 """Characters after a number in which a list may begin and end, whatever the sentence's length."""
 _LIST_AFTER = re.compile(r"(?: [^\W\d_-]+){1,5}(?:[,:] |: ?\n)([^.;:!?\n]{0,160}?),? (?:and|or|&) ")
