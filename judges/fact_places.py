@@ -100,6 +100,8 @@ class _Counted:
         """How often it may do so: "heat 5" is either, "both" counts once, and a unit may be left out."""
         self.total: Counter[tuple[bool, str]] = Counter()
         """As `sure`, whatever the unit."""
+        self.all: Counter[str] = Counter(f.keys[0] for f in self.numbers)
+        """How often the text states a value as whatever kind."""
         later, nouns = len(text), frozenset()
         for fact in reversed(self.numbers):
             own = _nouns(text, fact.end)
@@ -119,6 +121,10 @@ class _Counted:
             self.most[False, value] += 1
         self.most[True, "1"] += len(_FIRST.findall(text))
         self.most[False, "1"] += len(_ONE.findall(text))
+
+    def often(self, value: str) -> int:
+        """How often the text states or implies a value."""
+        return self.all[value] + (value in self.implied)
 
     def _label(self) -> None:
         label, until = "", 0
@@ -162,12 +168,16 @@ def _traded(fact: Fact, there: _Counted, here: _Counted) -> bool:
     if len(kinds) > 1 or (key == "1" and fact.unit):
         return False
     (orders,) = kinds
-    if here.total[orders, key] <= there.most[orders, key]:
+    if here.total[orders, key] <= there.most[orders, key] and here.all[key] <= there.often(key):
         return False
     if not orders and there.most[True, (above := str(int(key) + 1))] > here.most[True, above]:
         return False  # "the third to do so" is "only two did so before"
     return any(
-        own == orders and unit == fact.unit and value != key and _counts(value) and here.most[own, value] < times
+        own == orders
+        and unit == fact.unit
+        and value != key
+        and _counts(value)
+        and (here.most[own, value] < times or here.often(value) < there.all[value])
         for (own, unit, value), times in there.sure.items()
     )
 
@@ -215,7 +225,7 @@ def _ordinal(text: str, fact: Fact) -> bool:
     return _PART.search(spelled) is not None or spelled.rpartition("-")[2] in ORDINALS
 
 
-_PARTITIVE = re.compile(r" of (?:the|his|her|its|their|all|these|those)\b")
+_PARTITIVE = re.compile(r" of (?:the|his|her|its|their|all|these|those|them)\b")
 _NEXT = re.compile(r"[ -]([^\W\d_]+)(?:[ -]([^\W\d_]+))?")
 
 
