@@ -132,9 +132,10 @@ def _count(facts: Facts) -> int:
 
 
 def _numbers(source: str, rewrite: str, before: Facts, after: Facts, context: str, language: str) -> list[Difference]:
-    there, here = _offers(before, after), _offers(after, before)
-    lost = [] if before.keys <= here else _unmatched(before.numbers, here)
+    there = _offers(before, after)
     added = [] if after.keys <= there else _unmatched(after.numbers, there)
+    here = _offers(after, before) if added else after.offers
+    lost = [] if before.keys <= here else _unmatched(before.numbers, here)
     if added and context:
         added = _unmatched(added, extract(context, language).offers)
     if (lost or added) and any(not f.strong for f in lost) != any(not f.strong for f in added):

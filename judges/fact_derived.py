@@ -384,7 +384,9 @@ def misconverted(text: str, facts: Facts, other: str, theirs: Facts) -> list[Fac
 def _conversions(text: str, facts: Facts) -> Iterator[tuple[Fact, Fact]]:
     """Neighbouring quantities of one dimension, the second in brackets."""
     measured = sorted([f for f in facts.numbers if f.unit in SIZES and _plain(f)], key=lambda f: f.start)
-    for first, second in pairwise(measured):
+    for before, first, second in zip([None, *measured], measured, measured[1:], strict=False):
+        if before and first.unit == "inch" and first.start - before.end < 8:
+            continue  # "5 feet 8 inches (1.73 m)"
         gap = text[first.end : second.start] if second.start - first.end < 24 else ""
         if gap.endswith("(") and SIZES[first.unit][0] == SIZES[second.unit][0] and first.unit != second.unit:
             yield first, second

@@ -163,12 +163,13 @@ _BEFORE = re.compile(r"\b([a-z]{3,}) $")
 
 
 def _traded(fact: Fact, there: _Counted, here: _Counted) -> bool:
-    """Whether the rewrite states the value more often than the source, and another of its kind less often."""
+    """Whether the rewrite states the value more often than the source, and another less often: of its kind, or at all."""
     key, kinds = fact.keys[0], here.kinds(fact)
-    if len(kinds) > 1 or (key == "1" and fact.unit):
+    if len(kinds) > 1 or "." in here.text[fact.start : fact.end] or (key == "1" and (fact.unit or is_rank(here.text, fact))):
         return False
     (orders,) = kinds
-    if here.total[orders, key] <= there.most[orders, key] and here.all[key] <= there.often(key):
+    more_of_kind, more = here.total[orders, key] > there.most[orders, key], here.all[key] > there.often(key)
+    if not more_of_kind and not more:
         return False
     if not orders and there.most[True, (above := str(int(key) + 1))] > here.most[True, above]:
         return False  # "the third to do so" is "only two did so before"
@@ -177,7 +178,7 @@ def _traded(fact: Fact, there: _Counted, here: _Counted) -> bool:
         and unit == fact.unit
         and value != key
         and _counts(value)
-        and (here.most[own, value] < times or here.often(value) < there.all[value])
+        and ((more_of_kind and here.most[own, value] < times) or (more and here.often(value) < there.all[value]))
         for (own, unit, value), times in there.sure.items()
     )
 
@@ -212,12 +213,16 @@ _NAME = re.compile(r" [A-Z][a-z]")
 def _elsewhere(fact: Fact, there: _Counted, here: _Counted) -> bool:
     """Whether the source has the value as the other kind, or of other things, and no words around are shared."""
     key = fact.keys[0]
-    if int(key) < 3 or key in there.implied:
+    if int(key) < 3 or key in there.implied or _OLD.match(here.text, fact.end):
         return False
     same = [f for f in there.numbers if f.keys[0] == key]
     if not same:  # the source has it only in a date, a Roman numeral or the like
         return not (_ordinal(here.text, fact) or is_rank(here.text, fact) or _labels(here.text, fact))
     return _other_kind(fact, same, there.text, here.text) or (bool(same) and _other_things(fact, same, there, here))
+
+
+_OLD = re.compile(r"[ -]years?[ -](?:old|of age)\b")
+"""After an age, which may be told without its unit."""
 
 
 def _ordinal(text: str, fact: Fact) -> bool:
