@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -13,11 +14,11 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 
 from training.model.sharded import full, local, rows_are_whole, shard_like
-from training.optim.newton_schulz import orthogonalize
+from training.optim.newton_schulz import CACHE_ELEMENTS, orthogonalize
 from training.optim.split import as_matrices
 
 BATCH_ELEMENTS = 1 << 26
-"""Numbers in one batch of matrices; bounds the scratch memory to a few hundred megabytes in bf16."""
+"""Numbers in one batch of matrices on an accelerator; bounds the scratch memory to a few hundred megabytes in bf16."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,14 @@ class MuonSettings:
     nesterov: bool
     steps: int
     dtype: torch.dtype | None
+
+
+class Matrices(NamedTuple):
+    """Stacks of matrices (count, rows, columns): parts of a parameter, of its gradient and of its momentum."""
+
+    target: Tensor
+    gradient: Tensor
+    buffer: Tensor
 
 
 def muon_update(
@@ -43,25 +52,19 @@ def muon_update(
     momentum buffers may be DTensors: whole matrices are updated where they lie; a matrix cut across ranks is
     gathered, and the ranks share the orthogonalising between them.
     """
-    torch._foreach_mul_(buffers, settings.momentum)
-    torch._foreach_add_(buffers, gradients)
-    directions: Sequence[Tensor] = buffers
-    if settings.nesterov:
-        directions = torch._foreach_add(gradients, buffers, alpha=settings.momentum)
-    torch._foreach_mul_(parameters, 1 - settings.lr * settings.weight_decay)
-    here: dict[tuple[int, int], list[tuple[Tensor, Tensor]]] = defaultdict(list)
-    cut: list[int] = []
-    for index, (name, parameter, direction) in enumerate(zip(names, parameters, directions, strict=True)):
+    here: dict[tuple[int, int], list[Matrices]] = defaultdict(list)
+    for name, parameter, gradient, buffer in zip(names, parameters, gradients, buffers, strict=True):
         if isinstance(parameter, DTensor) and not (parameter.ndim == 3 and rows_are_whole(parameter)):
-            cut.append(index)
+            (direction,) = _directions([gradient], [buffer], settings)
+            parameter.mul_(1 - settings.lr * settings.weight_decay)
+            _update_cut(name, parameter, direction, settings)
             continue
-        target, update = as_matrices(name, local(parameter)), as_matrices(name, local(direction))
-        if target.numel():
-            here[min(target.shape[1:]), max(target.shape[1:])].append((target, update))
-    for pairs in here.values():
-        _update_batch(pairs, settings)
-    for index in cut:
-        _update_cut(names[index], parameters[index], directions[index], settings)
+        matrices = Matrices(*(as_matrices(name, local(tensor)) for tensor in (parameter, gradient, buffer)))
+        if matrices.target.numel():
+            here[min(matrices.target.shape[1:]), max(matrices.target.shape[1:])].append(matrices)
+    for alike in here.values():
+        for batch in _batches(alike):
+            _update_batch(batch, settings)
 
 
 def rms_scale(rows: int, columns: int) -> float:
@@ -69,23 +72,45 @@ def rms_scale(rows: int, columns: int) -> float:
     return 0.2 * math.sqrt(max(rows, columns))
 
 
-def _update_batch(pairs: list[tuple[Tensor, Tensor]], settings: MuonSettings) -> None:
-    """Orthogonalise all matrices of one shape (up to transposition) together, in batches of bounded size."""
-    rows, columns = pairs[0][0].shape[1:]
-    step = -settings.lr * rms_scale(rows, columns)
-    limit = max(1, BATCH_ELEMENTS // (rows * columns))
-    pieces = [piece for pair in pairs for piece in zip(*(t.split(limit) for t in pair), strict=True)]
-    while pieces:
-        batch, count = [], 0
-        while pieces and count + len(pieces[0][0]) <= limit:
-            batch.append(pieces.pop(0))
-            count += len(batch[-1][0])
-        wide = [update if update.shape[1] <= update.shape[2] else update.mT for _, update in batch]
-        # Converted before they are joined: half the bytes to move.
-        joined = torch.cat([update.to(settings.dtype or update.dtype) for update in wide])
-        parts = orthogonalize(joined, settings.steps, settings.dtype).split([len(update) for update in wide])
-        for (target, update), part in zip(batch, parts, strict=True):
-            target.add_(part if update.shape[1] <= update.shape[2] else part.mT, alpha=step)
+def _batches(alike: list[Matrices]) -> Iterator[list[Matrices]]:
+    """Matrices of one shape (up to transposition) in batches of bounded size; on a CPU so small that gradient, momentum
+    and weights of a batch pass through the cache once for all that is done to them."""
+    target = alike[0].target
+    elements = CACHE_ELEMENTS if target.device.type == "cpu" else BATCH_ELEMENTS
+    limit = max(1, elements // target[0].numel())
+    batch: list[Matrices] = []
+    count = 0
+    for whole in alike:
+        for piece in map(Matrices, *(tensor.split(limit) for tensor in whole)):
+            if count + len(piece.target) > limit:
+                yield batch
+                batch, count = [], 0
+            batch.append(piece)
+            count += len(piece.target)
+    yield batch
+
+
+def _directions(gradients: Sequence[Tensor], buffers: Sequence[Tensor], settings: MuonSettings) -> Sequence[Tensor]:
+    """What is orthogonalised, once the momentum has taken in the gradients."""
+    torch._foreach_mul_(buffers, settings.momentum)
+    torch._foreach_add_(buffers, gradients)
+    if settings.nesterov:
+        return torch._foreach_add(gradients, buffers, alpha=settings.momentum)
+    return buffers
+
+
+def _update_batch(batch: Sequence[Matrices], settings: MuonSettings) -> None:
+    targets, gradients, buffers = zip(*batch, strict=True)
+    directions = _directions(gradients, buffers, settings)
+    wide = [update if update.shape[1] <= update.shape[2] else update.mT for update in directions]
+    # Converted before they are joined: half the bytes to move.
+    joined = torch.cat([update.to(settings.dtype or update.dtype) for update in wide])
+    parts = orthogonalize(joined, settings.steps, settings.dtype).split([len(update) for update in wide])
+    torch._foreach_mul_(targets, 1 - settings.lr * settings.weight_decay)
+    rows, columns = targets[0].shape[1:]
+    for target, part in zip(targets, parts, strict=True):
+        update = part if target.shape[1] <= target.shape[2] else part.mT
+        target.add_(update, alpha=-settings.lr * rms_scale(rows, columns))
 
 
 def _update_cut(name: str, parameter: DTensor, direction: DTensor, settings: MuonSettings) -> None:
