@@ -342,6 +342,10 @@ def name_stem(word: str) -> str:
     return _ALIASES.get(word) or _ALIASES.get(word.removesuffix("s")) or stem(word)
 
 
+_HISSING = ("ses", "xes", "zes", "ches", "shes", "oes")
+"""Ends of inflected words whose "-es" comes off whole; elsewhere only the "s" does, or "Mendes" would be of "mend"."""
+
+
 @cache
 def _dictionary() -> frozenset[str]:
     from english_words import get_english_words_set
@@ -357,11 +361,10 @@ def ordinary(word: str) -> bool:
     if word in _ALIASES:
         return False
     words = _dictionary()
-    if word in words:
+    if word in words or (word.endswith(_HISSING) and word[:-2] in words):
         return True
     for ending, replacements in (
         ("ies", ("y",)),
-        ("es", ("", "e")),
         ("s", ("",)),
         ("ied", ("y",)),
         ("ed", ("", "e")),
