@@ -150,7 +150,9 @@ def _numbers(source: str, rewrite: str, before: Facts, after: Facts, context: st
             or recounts(fact, rewrite, source, before)
             or lists_otherwise(fact, rewrite)
         ]
-    if len(_distinct(lost)) + len(_distinct(added)) <= _FINDINGS:  # else the texts differ beyond what one implies of the other
+    if (
+        len(_distinct(lost)) + len(_distinct(added)) <= _FINDINGS
+    ):  # else the texts differ beyond what one implies of the other
         lost, added = _implied(lost, added, (source, before), (rewrite, after))
     lost = [fact for fact in lost if fact.keys[0] != "1"]
     added = [fact for fact in added if lost or fact.keys[0] != "1" or _counted(fact, rewrite, source)]

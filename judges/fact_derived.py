@@ -225,9 +225,7 @@ def _adds_up(fact: Fact, text: str, facts: Facts) -> bool:
     after = [int(f.keys[0]) for f in near if f.start > fact.start]
     before = [int(f.keys[0]) for f in near if f.start < fact.start]
     return any(
-        len(parts) == n and sum(parts) == total and min(parts)
-        for n in (2, 3, 4)
-        for parts in (after[:n], before[-n:])
+        len(parts) == n and sum(parts) == total and min(parts) for n in (2, 3, 4) for parts in (after[:n], before[-n:])
     ) or (not fact.strong and total in (abs(a - b) for a, b in (*pairwise(before[-2:]), *pairwise(after[:2]))))
 
 

@@ -149,7 +149,7 @@ def names_added(
         if new == [fact.keys[0]] or len(fact.keys) == len(new):  # the unknown words begin the name
             first = fact.keys[0]
             plain = not rewrite[fact.start : fact.start + len(first)].isupper()
-            named = english and len(fact.keys) == 1 and serves_as_name(rewrite, fact)
+            named = english and len(fact.keys) == 1 and serves_as_name(rewrite, fact.start, fact.end)
             if not named and not fact.strong and first in new and (not english or (plain and ordinary(first))):
                 new = new[1:]
         if new and english and " " in rewrite[fact.start : fact.end] and _short_form(rewrite, fact):
@@ -248,7 +248,11 @@ def _begins_sentence(text: str, fact: Fact) -> bool:
     if fact.strong or len(fact.keys) > 1:
         return False
     (word,) = fact.keys
-    return ordinary(word) and not text[fact.start : fact.start + len(word)].isupper() and not serves_as_name(text, fact)
+    return (
+        ordinary(word)
+        and not text[fact.start : fact.start + len(word)].isupper()
+        and not serves_as_name(text, fact.start, fact.end)
+    )
 
 
 _PERSONAL = re.compile(
@@ -264,21 +268,21 @@ _PRONOUNS = frozenset(
 _OPENED, _CLOSED = re.compile(r"[^.!?:;\n] [\"“]$"), re.compile(r",?[\"”]")
 
 
-def serves_as_name(text: str, fact: Fact) -> bool:
+def serves_as_name(text: str, start: int, end: int) -> bool:
     """Whether what stands beside a capitalised word makes it a name: "Bell's house", "Bell believes", called "Bell".
 
     Plurals and what else is no single person ("Critics say", "Singing") are let pass.
     """
-    word = text[fact.start : fact.end]
+    word = text[start:end]
     possessive = word.endswith(("'s", "’s"))
     bare = word[:-2].lower() if possessive else word.lower()
     if bare in _PRONOUNS or bare in FUNCTION_WORDS or not bare.isalpha():
         return False
-    if _CLOSED.match(text, fact.end) and _OPENED.search(text, max(0, fact.start - 3), fact.start):
+    if _CLOSED.match(text, end) and _OPENED.search(text, max(0, start - 3), start):
         return True  # the "Bell" was
     if possessive:
-        return text[fact.end : fact.end + 1] == " " and text[fact.end + 1 : fact.end + 2].islower()
-    return not bare.endswith(("s", "ing", "ed", "ly")) and _PERSONAL.match(text, fact.end) is not None
+        return text[end : end + 1] == " " and text[end + 1 : end + 2].islower()
+    return not bare.endswith(("s", "ing", "ed", "ly")) and _PERSONAL.match(text, end) is not None
 
 
 def _label(word: str) -> bool:

@@ -75,11 +75,21 @@ _SMALL = Hints(patterns=(r"(?:\A|\D)\d{1,2}(?:\D|\z)",))
 _DIGITS = re.compile(r"(?<![\d.,])\d{1,2}(?![\d\w]|[.,]\d)(?:[ -][^\W\d_]{3,})?")
 
 
+_LABELLED_DIGITS = re.compile(r"\b([A-Z][A-Za-z]*)[ -]\d+")
+_BRACKETED = re.compile(r"\d[a-z ]{1,20}\(\d[^)\n]{0,40}\)?")
+
+
 def plainly_placed(source: str, rewrite: str) -> bool:
-    """Whether every small number in digits has the same word after it in both texts, so that none is `misplaced`."""
-    return not _SMALL(rewrite) or all(
-        said[0] in source and not said[0].isdecimal() for said in _DIGITS.finditer(rewrite)
-    )
+    """Whether every number in digits stands beside the same words in both texts, so that none is `misplaced`.
+
+    That is: small ones with the word after them, all with a capitalised word before them ("NY 93"), and conversions in
+    brackets with what they convert.
+    """
+    if _SMALL(rewrite) and not all(said[0] in source and not said[0].isdecimal() for said in _DIGITS.finditer(rewrite)):
+        return False
+    return all(
+        label[0] in source or label[1].lower() in FUNCTION_WORDS for label in _LABELLED_DIGITS.finditer(rewrite)
+    ) and all(pair[0] in source for pair in _BRACKETED.finditer(rewrite))
 
 
 class _Counted:
@@ -165,7 +175,11 @@ _BEFORE = re.compile(r"\b([a-z]{3,}) $")
 def _traded(fact: Fact, there: _Counted, here: _Counted) -> bool:
     """Whether the rewrite states the value more often than the source, and another less often: of its kind, or at all."""
     key, kinds = fact.keys[0], here.kinds(fact)
-    if len(kinds) > 1 or "." in here.text[fact.start : fact.end] or (key == "1" and (fact.unit or is_rank(here.text, fact))):
+    if (
+        len(kinds) > 1
+        or "." in here.text[fact.start : fact.end]
+        or (key == "1" and (fact.unit or is_rank(here.text, fact)))
+    ):
         return False
     (orders,) = kinds
     more_of_kind, more = here.total[orders, key] > there.most[orders, key], here.all[key] > there.often(key)

@@ -10,6 +10,7 @@ import re
 from string import digits
 from typing import NamedTuple
 
+from judges.fact_names import serves_as_name
 from judges.fact_places import plainly_placed
 from judges.fact_text import canonical
 from judges.fact_words import (
@@ -73,7 +74,12 @@ def plainly_covers(source: str, rewrite: str) -> bool:
         return False
     if not (before.names <= after.words and after.names <= before.words):
         return False
-    if not (_common(before.firsts - after.words) and _common(after.firsts - before.words)):
+    strange = after.firsts - before.words
+    if not (_common(before.firsts - after.words) and _common(strange)):
+        return False
+    if strange and any(
+        word[0].lower() in strange and serves_as_name(rewrite, *word.span()) for word in _CAPITAL.finditer(rewrite)
+    ):
         return False
     if (denies(before.words) or denies(after.words)) and any(negations_changed(source, rewrite)):
         return False
