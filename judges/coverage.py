@@ -132,13 +132,33 @@ def _count(facts: Facts) -> int:
 
 
 def _numbers(source: str, rewrite: str, before: Facts, after: Facts, context: str, language: str) -> list[Difference]:
-    there = _offers(before, after)
-    added = [] if after.keys <= there else _unmatched(after.numbers, there)
+    added = [] if after.keys <= before.keys else _unmatched(after.numbers, _offers(before, after))
     here = _offers(after, before) if added else after.offers
     lost = [] if before.keys <= here else _unmatched(before.numbers, here)
     if added and context:
         added = _unmatched(added, extract(context, language).offers)
-    if (lost or added) and any(not f.strong for f in lost) != any(not f.strong for f in added):
+    if lost or added:
+        lost, added = _unexcused(lost, added, (source, before), (rewrite, after))
+    found = [Difference(f"{fact.kind}_lost", fact, in_source=True) for fact in lost]
+    found += [Difference(f"{fact.kind}_added", fact) for fact in added]
+    if not after.units <= before.units:
+        found += _units_changed(source, before, after)
+    if not found:
+        if doubted := misplaced(source, rewrite, before, after):
+            doubted = same_times(doubted, rewrite, source)
+            doubted = [f for f in doubted if not converted(f, before.numbers) and not same_duration(f, before.numbers)]
+            doubted = worked_out(doubted, (rewrite, after), (source, before))
+        doubted += misconverted(rewrite, after, source, before)
+        found += [Difference("number_added", fact) for fact in doubted]
+    return found or (_scores_changed(source, rewrite, before, after) if _SCORE.search(rewrite) else [])
+
+
+def _unexcused(
+    lost: list[Fact], added: list[Fact], old: tuple[str, Facts], new: tuple[str, Facts]
+) -> tuple[list[Fact], list[Fact]]:
+    """Facts lost and added, each value once, less what may be grammar and what the other text implies."""
+    (source, before), (rewrite, _) = old, new
+    if any(not f.strong for f in lost) != any(not f.strong for f in added):
         # A word that vanishes alone may be grammar ("the two men"), a small one that appears a count ("in three ways");
         # one that replaces another is neither.
         lost = [fact for fact in lost if fact.strong or not _refers_back(fact, source, before)]
@@ -150,24 +170,11 @@ def _numbers(source: str, rewrite: str, before: Facts, after: Facts, context: st
             or recounts(fact, rewrite, source, before)
             or lists_otherwise(fact, rewrite)
         ]
-    if (
-        len(_distinct(lost)) + len(_distinct(added)) <= _FINDINGS
-    ):  # else the texts differ beyond what one implies of the other
-        lost, added = _implied(lost, added, (source, before), (rewrite, after))
+    if len(_distinct(lost)) + len(_distinct(added)) <= _FINDINGS:  # else the texts differ beyond what one implies
+        lost, added = _implied(lost, added, old, new)
     lost = [fact for fact in lost if fact.keys[0] != "1"]
     added = [fact for fact in added if lost or fact.keys[0] != "1" or _counted(fact, rewrite, source)]
-    lost, added = _distinct(lost), _distinct(added)
-    found = [Difference(f"{fact.kind}_lost", fact, in_source=True) for fact in lost]
-    found += [Difference(f"{fact.kind}_added", fact) for fact in added]
-    if not after.units <= before.units:
-        found += _units_changed(source, before, after)
-    if not found:
-        doubted = same_times(misplaced(source, rewrite, before, after), rewrite, source)
-        doubted = [f for f in doubted if not converted(f, before.numbers) and not same_duration(f, before.numbers)]
-        doubted = worked_out(doubted, (rewrite, after), (source, before))
-        doubted += misconverted(rewrite, after, source, before)
-        found += [Difference("number_added", fact) for fact in doubted]
-    return found or (_scores_changed(source, rewrite, before, after) if _SCORE.search(rewrite) else [])
+    return _distinct(lost), _distinct(added)
 
 
 def _implied(

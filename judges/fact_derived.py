@@ -372,7 +372,7 @@ def converted(fact: Fact, others: Iterable[Fact]) -> bool:
 
 def misconverted(text: str, facts: Facts, other: str, theirs: Facts) -> list[Fact]:
     """Quantities of `text` whose conversion in brackets is another size, where `other` has no such pair: "2 km (1 mi)"."""
-    pairs = list(_conversions(text, facts))
+    pairs = list(_conversions(text, facts)) if "(" in text else []
     if not pairs:
         return []
     known = {(a.keys[0], b.keys[0]) for a, b in _conversions(other, theirs)}

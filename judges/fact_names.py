@@ -262,8 +262,10 @@ _PERSONAL = re.compile(
 )
 """After a name: what people own, who they are, or what only they do."""
 _PRONOUNS = frozenset(
-    ["nobody", "neither", "someone", "everyone", "anyone", "somebody", "everybody", "anybody", "none", "either"]
-    + ["people", "yesterday", "tomorrow", "tonight"]
+    [
+        *("nobody", "neither", "someone", "everyone", "anyone", "somebody", "everybody", "anybody", "none", "either"),
+        *("people", "yesterday", "tomorrow", "tonight"),
+    ]
 )
 _OPENED, _CLOSED = re.compile(r"[^.!?:;\n] [\"“]$"), re.compile(r",?[\"”]")
 

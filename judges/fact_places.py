@@ -41,7 +41,13 @@ def misplaced(source: str, rewrite: str, before: Facts, after: Facts) -> list[Fa
         and not _said(fact, rewrite, source)
         and (fact.keys[0] in before.offers or _names(fact, rewrite))
     ]
-    labelled = [fact for fact in after.numbers if fact.kind == "number" and label_of(rewrite, fact)]
+    labelled = [
+        (fact, label)
+        for fact in after.numbers
+        if fact.kind == "number"
+        and (label := label_of(rewrite, fact))
+        and rewrite[fact.start - 1 - len(label) : fact.end] not in source
+    ]
     if not suspects and not labelled:
         return []
     there, here = _Counted(source, before), _Counted(rewrite, after)
@@ -54,8 +60,9 @@ def misplaced(source: str, rewrite: str, before: Facts, after: Facts) -> list[Fa
             or (lists_otherwise(fact, rewrite) and not there.counts(fact.keys[0], here.nouns[fact.start]))
         ):
             found[fact.keys[0]] = fact
-    for fact in labelled:
-        if _relabelled(label_of(rewrite, fact), fact.keys[0], there):
+    known = there.labels() if labelled else {}
+    for fact, label in labelled:
+        if label in known and fact.keys[0] not in known[label]:  # "NY 93" where the source has other numbers with "NY"
             found.setdefault(fact.keys[0], fact)
     return list(found.values())
 
@@ -76,6 +83,7 @@ _DIGITS = re.compile(r"(?<![\d.,])\d{1,2}(?![\d\w]|[.,]\d)(?:[ -][^\W\d_]{3,})?"
 
 
 _LABELLED_DIGITS = re.compile(r"\b([A-Z][A-Za-z]*)[ -]\d+")
+_BESIDE = Hints(patterns=(r"[A-Z][A-Za-z]*[ -]\d", r"\(\d"))
 _BRACKETED = re.compile(r"\d[a-z ]{1,20}\(\d[^)\n]{0,40}\)?")
 
 
@@ -87,9 +95,10 @@ def plainly_placed(source: str, rewrite: str) -> bool:
     """
     if _SMALL(rewrite) and not all(said[0] in source and not said[0].isdecimal() for said in _DIGITS.finditer(rewrite)):
         return False
-    return all(
-        label[0] in source or label[1].lower() in FUNCTION_WORDS for label in _LABELLED_DIGITS.finditer(rewrite)
-    ) and all(pair[0] in source for pair in _BRACKETED.finditer(rewrite))
+    return not _BESIDE(rewrite) or (
+        all(label[0] in source or label[1].lower() in FUNCTION_WORDS for label in _LABELLED_DIGITS.finditer(rewrite))
+        and all(pair[0] in source for pair in _BRACKETED.finditer(rewrite))
+    )
 
 
 class _Counted:
@@ -102,8 +111,6 @@ class _Counted:
         """By where a number begins; those of a list ("the 2nd and 9th Divisions") share the last one's."""
         self.values: dict[str, set[str]] = {}
         """Which numbers a noun has."""
-        self.labels: dict[str, set[str]] = {}
-        """Which numbers a capitalised word before them has: `{"NY": {"93", "104"}}`."""
         self.sure: Counter[tuple[bool, str, str]] = Counter()
         """How often the text states a value as an ordinal or as a count (True, False), by unit."""
         self.most: Counter[tuple[bool, str]] = Counter()
@@ -125,25 +132,30 @@ class _Counted:
                 self.total[kind[0], fact.keys[0]] += 1
             for noun in nouns:
                 self.values.setdefault(noun, set()).add(fact.keys[0])
-        self._label()
         self.implied = {IMPLIED[word] for word in facts.words if word in IMPLIED}
         for value in self.implied:
             self.most[False, value] += 1
-        self.most[True, "1"] += len(_FIRST.findall(text))
-        self.most[False, "1"] += len(_ONE.findall(text))
 
     def often(self, value: str) -> int:
         """How often the text states or implies a value."""
         return self.all[value] + (value in self.implied)
 
-    def _label(self) -> None:
+    def labels(self) -> dict[str, set[str]]:
+        """Which numbers a capitalised word before them has: `{"NY": {"93", "104"}}`."""
+        found: dict[str, set[str]] = {}
         label, until = "", 0
         for fact in self.numbers:
             own = label_of(self.text, fact)
             label = own or (label if label and _LISTED.fullmatch(self.text, until, fact.start) else "")
             until = fact.end
             if label:
-                self.labels.setdefault(label, set()).add(fact.keys[0])
+                found.setdefault(label, set()).add(fact.keys[0])
+        return found
+
+    def states(self, value: str, orders: bool) -> int:
+        """How often the text may state a value as an ordinal or as a count; of "1" the words that are never facts too."""
+        words = (_FIRST if orders else _ONE).findall(self.text) if value == "1" else ()
+        return self.most[orders, value] + len(words)
 
     def kinds(self, fact: Fact) -> tuple[bool, ...]:
         """Whether a number orders (True) or counts (False), or may do either."""
@@ -182,7 +194,7 @@ def _traded(fact: Fact, there: _Counted, here: _Counted) -> bool:
     ):
         return False
     (orders,) = kinds
-    more_of_kind, more = here.total[orders, key] > there.most[orders, key], here.all[key] > there.often(key)
+    more_of_kind, more = here.total[orders, key] > there.states(key, orders), here.all[key] > there.often(key)
     if not more_of_kind and not more:
         return False
     if not orders and there.most[True, (above := str(int(key) + 1))] > here.most[True, above]:
@@ -209,11 +221,6 @@ def _renumbered(fact: Fact, there: _Counted, here: _Counted) -> bool:
         and not there.counts(fact.keys[0], nouns)
         and any(_ordinal(there.text, f) and there.nouns[f.start] & nouns for f in there.numbers)
     )
-
-
-def _relabelled(label: str, value: str, there: _Counted) -> bool:
-    """Whether a capitalised word that numbers things ("NY 93", "F-5") has only other numbers in the source."""
-    return label in there.labels and value not in there.labels[label]
 
 
 def _names(fact: Fact, text: str) -> bool:

@@ -82,8 +82,11 @@ _SCORE = re.compile(r"[-–:]\d")
 
 def label_of(text: str, fact: Fact) -> str:
     """The capitalised word that a number in digits numbers, as in "NY 93", "F-5" or "Game 4"; empty for other numbers."""
-    label = _LABEL.search(text, max(0, fact.start - 24), fact.start)
-    if not label or not text[fact.start].isdecimal() or _SCORE.match(text, fact.end):
+    start = fact.start
+    if start < 2 or text[start - 1] not in " -" or not text[start - 2].isalpha() or not text[start].isdecimal():
+        return ""  # as most numbers, seen at once
+    label = _LABEL.search(text, max(0, start - 24), start)
+    if not label or _SCORE.match(text, fact.end):
         return ""
     lower = label[1].lower()
     common = lower in FUNCTION_WORDS or lower in MONTHS or lower in LABELS or lower in ("no", "nos")

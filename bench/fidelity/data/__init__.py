@@ -48,7 +48,10 @@ def pairs(half: str | None = None) -> list[Pair]:
     for row in _rows("paraphrases.jsonl"):
         passage = passages[row["passage"]]
         own = {name for names in passage["names"].values() for name in names}
-        others = {kind: [n for n in names if n not in own] for kind, names in pools[passage.get("pool", passage["half"])].items()}
+        others = {
+            kind: [n for n in names if n not in own]
+            for kind, names in pools[passage.get("pool", passage["half"])].items()
+        }
         found.append(
             Pair(
                 f"{passage['id']}/{row['style']}",
