@@ -259,7 +259,7 @@ def _listed_after(fact: Fact, text: str, end: int) -> int | None:
 
 def lists_otherwise(fact: Fact, text: str) -> bool:
     """Whether another number of things than the fact says is listed right after it: "two sports: golf, polo and chess"."""
-    listed = _LISTS.match(text, fact.end)
+    listed = _LISTS.match(text, fact.end) or _NAMED.match(text, fact.end, fact.end + _NEAR)
     if not listed or not NUMBER_WORDS.isdisjoint(split_words(listed[0])):  # "five medals: one gold and four silver"
         return False
     return str(len(_ITEM_END.findall(listed[1])) + 2) != fact.keys[0]
@@ -268,6 +268,8 @@ def lists_otherwise(fact: Fact, text: str) -> bool:
 _LISTS = re.compile(
     r"(?: [^\W\d_-]+){1,5}:(?: |\n)([^.;:!?\n()]{1,160}?),? (?:and|or|&) [^,.;:!?\n()]{1,60}(?:[.;!?\n]|\Z)"
 )
+_NAME = r"(?:the )?[A-Z][\w'’-]*(?: [\w'’-]+){0,3}"
+_NAMED = re.compile(rf"(?: [^\W\d_-]+){{1,4}}, ({_NAME}(?:, {_NAME}){{0,8}}),? (?:and|or|&) {_NAME}(?:, (?=[a-z])|[.;])")
 _FEW = ("3", "4")
 """Numbers for which any list of the sentence will do; longer lists seldom stand away from their number."""
 _NEAR = 200
@@ -320,7 +322,7 @@ def enumerates(fact: Fact, text: str, words: frozenset[str]) -> bool:
     if spelled in ORDINALS:
         if _PLACED.search(before) and not _DETERMINED.search(before):
             return False  # "he was second in his heat"
-        return key == "2" or _ORDINAL_NAMES[str(int(key) - 1)] in words if int(key) < 13 else False
+        return int(key) < 13 and all(_ORDINAL_NAMES[str(n)] in words for n in range(2, int(key)))
     line = before.rpartition("\n")
     label = split_words(before)[-1:]
     if not label or label[0] not in LABELS or not before.endswith((" ", "#")):
