@@ -269,7 +269,7 @@ _LISTS = re.compile(
     r"(?: [^\W\d_-]+){1,5}:(?: |\n)([^.;:!?\n()]{1,160}?),? (?:and|or|&) [^,.;:!?\n()]{1,60}(?:[.;!?\n]|\Z)"
 )
 _NAME = r"(?:the )?[A-Z][\w'’-]*(?: [\w'’-]+){0,3}"
-_NAMED = re.compile(rf"(?: [^\W\d_-]+){{1,4}}, ({_NAME}(?:, {_NAME}){{0,8}}),? (?:and|or|&) {_NAME}(?:, (?=[a-z])|[.;])")
+_NAMED = re.compile(rf"(?: [a-z]+){{1,4}}, ({_NAME}(?:, {_NAME}){{0,8}}),? (?:and|or|&) {_NAME}(?:, (?=[a-z])|[.;])")
 _FEW = ("3", "4")
 """Numbers for which any list of the sentence will do; longer lists seldom stand away from their number."""
 _NEAR = 200

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import pairwise
 
 from judges.fact_derived import lists_otherwise
 from judges.fact_text import Fact, is_rank, label_of, split_words
@@ -48,6 +49,9 @@ def misplaced(source: str, rewrite: str, before: Facts, after: Facts) -> list[Fa
         and (label := label_of(rewrite, fact))
         and rewrite[fact.start - 1 - len(label) : fact.end] not in source
     ]
+    repeated = _repeated_items(rewrite) if "\n" in rewrite else []
+    if repeated and not _repeated_items(source):
+        return repeated
     if not suspects and not labelled:
         return []
     there, here = _Counted(source, before), _Counted(rewrite, after)
@@ -65,6 +69,19 @@ def misplaced(source: str, rewrite: str, before: Facts, after: Facts) -> list[Fa
         if label in known and fact.keys[0] not in known[label]:  # "NY 93" where the source has other numbers with "NY"
             found.setdefault(fact.keys[0], fact)
     return list(found.values())
+
+
+_ITEM = re.compile(r"(?:^|\n)[ *-]{0,8}(\d{1,2})[.)] ")
+
+
+def _repeated_items(text: str) -> list[Fact]:
+    """Numbers of list items that repeat the one before them: "2. ...", "2. ..."; "1." may stand before every item."""
+    items = list(_ITEM.finditer(text))
+    return [
+        Fact("number", item.start(1), item.end(1), (item[1],))
+        for last, item in pairwise(items)
+        if last[1] == item[1] != "1"
+    ][:1]
 
 
 def _small(fact: Fact) -> bool:

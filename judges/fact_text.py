@@ -81,9 +81,15 @@ _SCORE = re.compile(r"[-–:]\d")
 
 
 def label_of(text: str, fact: Fact) -> str:
-    """The capitalised word that a number in digits numbers, as in "NY 93", "F-5" or "Game 4"; empty for other numbers."""
+    """The capitalised word that a number numbers, as in "NY 93", "F-5" or "Final Four"; empty for other numbers."""
     start = fact.start
-    if start < 2 or text[start - 1] not in " -" or not text[start - 2].isalpha() or not text[start].isdecimal():
+    own = text[start]
+    if (
+        start < 2
+        or text[start - 1] not in " -"
+        or not text[start - 2].isalpha()
+        or not (own.isdecimal() or own.isupper())
+    ):
         return ""  # as most numbers, seen at once
     label = _LABEL.search(text, max(0, start - 24), start)
     if not label or _SCORE.match(text, fact.end):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from judges.fact_names import serves_as_name
 from judges.fact_places import plainly_placed
-from judges.fact_text import canonical
+from judges.fact_text import COMPOUND, canonical
 from judges.fact_words import (
     DECADES,
     FUNCTION_WORDS,
@@ -50,7 +50,8 @@ _BESIDE_NUMBERS = frozenset([*MONTHS, *UNIT_PREFIXES]) - _CLOSER_WORDS
 """Words that take one only beside a number: in "the square of Porto" and "Jan Sobieski" they are words like others."""
 _BESIDE = 9
 _DIGITS = frozenset(digits)
-_NUMBER = re.compile(r"(\d+(?:[.,]\d+)*) ?([a-z]*)")
+_NUMBER = re.compile(r"(\d+(?:[.,]\d+)*) ?([a-z]*)((?: (?:per|an) h| (?:[Cc](?:elsius)?|[Ff](?:ahrenheit)?)\b)?)")
+"""Digits, the word after them, and what may turn a unit into another: "miles per hour", "degrees Celsius"."""
 _CAPITAL = re.compile(r"[A-Z]\w*")
 _FIRST = re.compile(r"[.?!\n][ \n]([A-Z]\w*)")
 
@@ -100,8 +101,11 @@ def _look(text: str) -> _Look | None:
         return None
     numbers = frozenset(
         [
-            (number if number.isdecimal() and number[0] != "0" else canonical(number), UNITS.get(after, ""))
-            for number, after in _NUMBER.findall(text)
+            (
+                number if number.isdecimal() and number[0] != "0" else canonical(number),
+                unit + rest if (unit := UNITS.get(after, "")) in COMPOUND else unit,
+            )
+            for number, after, rest in _NUMBER.findall(text)
         ]
     )
     if ("1", "") in numbers:
