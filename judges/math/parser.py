@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from judges.math.expressions import Node, Num, Op, Quantity, Sym
+from judges.math.expressions import CONSTANTS, Node, Num, Op, Quantity, Sym
 from judges.math.lexicon import vocabulary
 from judges.math.notation import Token
 from judges.math.numerals import value
@@ -169,7 +169,7 @@ class Parser:
             following = self._peek()
             if text in "aAI" and not token.math and following and following.kind == "word":
                 raise NotAnExpression("an article")
-            return self._suffixes(Sym(text))
+            return self._suffixes(Sym(text if text in CONSTANTS else text + self._applied()))
         if kind == "word" and token.math and len(text) <= 3 and text.isascii():
             node = Sym(text[0])
             for letter in text[1:]:
@@ -198,6 +198,23 @@ class Parser:
             self.pos += 1
             return self._suffixes(Op("abs", (inner,)))
         raise NotAnExpression(f"no operand: {kind}")
+
+    def _applied(self) -> str:
+        """The numbers that a letter is applied to, as in V(0) and P(2, 3): a value of a function, which need not be a
+        product. Nobody writes a number in brackets behind a letter to multiply by it."""
+        token = self._peek()
+        if token is None or token.text != "(" or not self._touches(token):
+            return ""
+        ahead, inside = 1, ""
+        while (token := self._peek(ahead)) is not None and (
+            token.kind in ("num", "vulgar", "comma") or token.text in ("+", "-", "/", ".")
+        ):
+            inside += token.text
+            ahead += 1
+        if token is None or token.text != ")" or not any(map(str.isdigit, inside)):
+            return ""
+        self.pos += ahead + 1
+        return f"({inside})"
 
     def _bracketed(self, opening: str) -> Node:
         depth = self._depth

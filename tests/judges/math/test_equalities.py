@@ -76,6 +76,8 @@ FALSE = [
     ("-3 + 5 = 3", "2", "3"),
     ("3 plus 4 equals 8", "7", "8"),
     ("<math><mn>3</mn><mo>+</mo><mn>4</mn><mo>=</mo><mn>8</mn></math>", "7", "8"),
+    (r"$\pi(3)^2 = 5\pi$", "28.2743", "15.708"),
+    ("$f(2) = 4$, and therefore $f(2) + 1 = 6$", "5", "6"),
     ("2^200 = 2^200 + 1", "1606938044258990…", "1606938044258990…"),
 ]
 UNDECIDED = [
@@ -112,6 +114,11 @@ def test_false_statements_are_refused_with_both_values(text: str, left: str, rig
 @pytest.mark.parametrize("text", UNDECIDED)
 def test_what_cannot_be_decided_is_not_refused(text: str) -> None:
     assert all(s.truth.value == "undecided" for s in Equalities().statements(text))
+    assert Equalities()(text).passed
+
+
+@pytest.mark.parametrize("text", ["It starts with $V(0) = 45$ litres.", "$h(1/2) = 3$, $h(0) = 2$, $P(2, 3) = 6$"])
+def test_values_of_functions_are_no_products(text: str) -> None:
     assert Equalities()(text).passed
 
 
