@@ -416,3 +416,75 @@ def test_a_strange_name_among_common_words_is_found(rewrite):
 )
 def test_common_words_with_a_capital_are_no_names(source, rewrite):
     assert kinds(rewrite, source) == set()
+
+
+@pytest.mark.parametrize(
+    ("source", "rewrite"),
+    [
+        ("NY 93 meets CR 83 near NY 104.", "Near NY 104, NY 83 and CR 83 meet."),
+        ("He used the F-5 on three men.", "He used the F-3 on three men."),
+        ("It reached the Final Four after four games.", "It reached the Final Two after four games, two of them long."),
+        ("1. Ann came.\n2. Bo left.\n3. Al slept.", "1. Ann came.\n2. Bo left.\n2. Al slept."),
+        ("They had six cats and three dogs.", "They had six cats and five dogs, all in 3 houses and 5 rooms."),
+        ("Ann led in golf, polo and chess, and liked both Al and Bo.", "Ann led in two sports: golf, polo and chess."),
+        ("Oregon, Clemson and Wake met.", "Two schools, Oregon, Clemson and Wake, met."),
+        ("He liked both; the case had eight parts.", "He liked both; the case had two parts."),
+        ("Pius VI had a cat and three dogs.", "Pius VI had a cat and six dogs."),
+        ("On 9 May they met three men.", "On 9 May they met nine men."),
+        ("It is 2 km (1.2 mi) long, as 3 men said.", "It is 3 km (1.2 mi) long, as 3 men said."),
+        ("Five states own it: Peru has 1%.", "Five states own it: Peru has 5%."),
+        ("It covers the eight parts of speech.", "It covers the 1 parts of speech."),
+        ("There were 58 men and 17 women. Rome fell.", "There were 58 men and 17 women. Rome fell to 41 dogs."),
+        ("Ann ran three miles in two days and ate four pies.", "Ann ran nine miles in two days and ate four pies."),
+    ],
+)
+def test_a_number_of_the_source_does_not_excuse_another(source, rewrite):
+    assert kinds(rewrite, source) & {"number_added", "number_lost", "unit_changed"}
+
+
+@pytest.mark.parametrize(
+    ("source", "rewrite"),
+    [
+        ("Nos. 11 and 20 Squadrons met near NY 93 and 104.", "No. 20 and No. 11 Squadron met near NY 104 and NY 93."),
+        ("He won 2 gold and 3 silver medals.", "Medals: five in all, 2 gold and 3 silver."),
+        ("Of 58 men 17 died.", "Of the 58 men 17 died, so 41 survived."),
+        ("They saw guns of 12, 25 and finally 81 tons.", "They saw guns of 12 tons, 25 tons and 81 tons."),
+        ("It is 12 in (305 mm) long.", "It is 12 inches (305 mm) long."),
+        ("He threw it 46 feet 11 inches (14.30 m).", "It flew 46 feet 11 inches (14.30 m) when he threw."),
+        ("The field has 2,000 hectares (200 km2).", "2,000 hectares (200 km2) are in the field."),
+        ("At the age of 68 he died; 37 of them were good.", "He died at 68 years old; 37 of them were good."),
+        (
+            "Striking out 10 men, he beat an 11-strikeout record.",
+            "With 10 strikeouts he beat a record of 11 strikeouts.",
+        ),
+        ("Of two men both came in a first race.", "The two men came in the 1st race."),
+        ("In the flat, Ann had a twin.", "One of two twins, Ann was in the flat."),
+    ],
+)
+def test_a_number_may_still_be_told_otherwise(source, rewrite):
+    assert kinds(rewrite, source) == set()
+
+
+@pytest.mark.parametrize(
+    "rewrite",
+    [
+        "Pete's hat was on the table.",
+        "On the table was a hat. Bell knew it.",
+        'The hat on the table was called "Variety".',
+        "On the table was the hat. Mendes was not.",
+    ],
+)
+def test_a_word_that_serves_as_a_name_is_one(rewrite):
+    assert kinds(rewrite, "The hat was on the table, or not, it was called and known.") == {"name_added"}
+
+
+@pytest.mark.parametrize(
+    "rewrite",
+    [
+        "Critics knew that the hat was there.",
+        "Nobody's hat was there. Someone said so.",
+        "Singing did not help the hat.",
+    ],
+)
+def test_a_common_word_that_begins_a_sentence_is_no_name(rewrite):
+    assert "name_added" not in kinds(rewrite, "The hat was there.")
