@@ -54,6 +54,7 @@ class ExecutableWorlds:
             odds=self.odds,
             seed=parts,
             first=first_outcome(task, *parts),
+            needed={call.tool for call in task.solution},
             **self.params,
         )
 

@@ -51,6 +51,7 @@ class SimulatedWorlds:
             odds=self.odds,
             seed=parts,
             first=first_outcome(task, *parts),
+            needed={call.tool for call in task.solution},
             **self.params,
         )
 

@@ -8,7 +8,7 @@ where one is given.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,6 +90,7 @@ class Executable(StatefulWorld):
         odds: Odds = CERTAIN,
         seed: Sequence[object] = (0,),
         first: str = "",
+        needed: Collection[str] = (),
         **simulation: Any,
     ) -> None:
         """
@@ -101,7 +102,7 @@ class Executable(StatefulWorld):
         Raises:
             ValueError: see `StatefulWorld`.
         """
-        super().__init__(tools, entities, state, odds=odds, seed=seed, first=first)
+        super().__init__(tools, entities, state, odds=odds, seed=seed, first=first, needed=needed)
         self.code = code
         self.interpreter = interpreter
         self._pool: Pool | None = None

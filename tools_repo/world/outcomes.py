@@ -10,7 +10,8 @@
 | stale | unchanged | the tool's result over the state before the last change |
 
 The last three happen to calls that only read, `partial` to calls that change two records or more; drawn for another
-call they are a success. A permission that is refused once stays refused for that tool.
+call they are a success. A permission that is refused once stays refused for that tool, and is refused
+for tools alone that the task's reference solution does without: the others time out instead, or are asked too often.
 """
 
 from __future__ import annotations

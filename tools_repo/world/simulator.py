@@ -10,7 +10,7 @@ none is right the call raises, since a simulator's own failure must not become t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -82,6 +82,7 @@ class Simulator(StatefulWorld):
         odds: Odds = CERTAIN,
         seed: Sequence[object] = (0,),
         first: str = "",
+        needed: Collection[str] = (),
         tries: int = 3,
         **params: Any,
     ) -> None:
@@ -93,7 +94,7 @@ class Simulator(StatefulWorld):
         Raises:
             ValueError: see `StatefulWorld`.
         """
-        super().__init__(tools, entities, state, odds=odds, seed=seed, first=first)
+        super().__init__(tools, entities, state, odds=odds, seed=seed, first=first, needed=needed)
         self.ask = ask
         self.tries = tries
         self.params = params

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
@@ -24,7 +24,7 @@ from tools_repo.world import ToolResult
 from tools_repo.world.checks import ENGINE as CHECKS
 from tools_repo.world.checks import Checks
 from tools_repo.world.entities import EntityModel, State
-from tools_repo.world.outcomes import CERTAIN, REFUSALS, Odds, draw, emptied, partly, refusal, shortened
+from tools_repo.world.outcomes import CERTAIN, REFUSALS, Odds, draw, emptied, partly, recoverable, refusal, shortened
 from tools_repo.world.patch import diff
 
 _NOW = "2025-06-02T09:00:00Z"
@@ -68,6 +68,7 @@ class StatefulWorld:
         odds: Odds = CERTAIN,
         seed: Sequence[object] = (0,),
         first: str = "",
+        needed: Collection[str] = (),
     ) -> None:
         """
         Args:
@@ -75,6 +76,8 @@ class StatefulWorld:
             odds: of the outcomes of valid calls.
             seed: what the draws depend on beside a call's number, such as (run seed, task id, sample).
             first: an outcome for call 0, whatever the odds: an error for a task about recovering from one.
+            needed: tools without which the task cannot be done. Their permission is never refused, which would doom
+                the try from the outset; where that is drawn, they fail in a way that another try gets over.
 
         Raises:
             ValueError: the entity model, the state or a tool is invalid; one line says how.
@@ -92,6 +95,7 @@ class StatefulWorld:
         self.odds = odds
         self.seed = tuple(seed)
         self.first = first
+        self.needed = frozenset(needed)
         self.past: list[Past] = []
         self._denied: set[str] = set()
 
@@ -158,6 +162,8 @@ class StatefulWorld:
             return parsed
         spec = self.checks.tools[name].spec
         outcome = self.first if self.first and number == 0 else draw(self.odds, *self.seed, number)
+        if outcome == PERMISSION and name in self.needed:
+            outcome = recoverable(*self.seed, number)
         if name in self._denied:
             outcome = PERMISSION
         if outcome in REFUSALS:

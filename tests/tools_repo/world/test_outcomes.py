@@ -87,6 +87,17 @@ def test_a_refused_permission_stays_refused_for_that_tool():
     assert results[0].content == results[2].content
 
 
+def test_permission_is_never_refused_for_what_the_task_cannot_do_without():
+    """Such a try would be lost before it began; the call fails in a way that can be got over instead."""
+    calls = [("cancel_order", CANCEL), ("get_order", CANCEL)] * 10
+    results, _ = run(calls, odds=Odds.parse("permission=0.5"), needed={"cancel_order"})
+    errors = {
+        name: {r.error for (called, _), r in zip(calls, results, strict=True) if called == name} for name, _ in calls
+    }
+    assert "permission" in errors["get_order"] and "permission" not in errors["cancel_order"]
+    assert errors["cancel_order"] & {"timeout", "rate_limit"}
+
+
 def test_a_forced_first_outcome_is_got_over_by_trying_again():
     first = recoverable(3, "task")
     results, world = run([("cancel_order", CANCEL)] * 2, first=first)
