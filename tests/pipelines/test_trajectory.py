@@ -18,7 +18,7 @@ from pipelines.transforms.rollout import Accepted, Rejected
 from pipelines.trying import Players, Try
 from pipelines.wellformed import faults
 from pipelines.worlds import SimulatedWorlds
-from schemas.agentic import RECOVERY, TIMEOUT
+from schemas.agentic import PERMISSION, RECOVERY, TIMEOUT
 from schemas.columns import to_table
 from tests.servers.agents import calling
 from tests.servers.scripted import completion
@@ -106,6 +106,13 @@ def test_a_world_that_fails_the_agent_is_recorded_and_can_be_recovered_from():
 def test_outcomes_follow_the_odds():
     row, _ = refused({}, worlds=SimulatedWorlds(Odds.certain(TIMEOUT)), limits=Limits(turns=3))
     assert {call.outcome for call in row.calls} == {"timeout"} and row.reason == "turn_limit"
+
+
+def test_what_the_solution_calls_is_never_forbidden_by_a_draw():
+    row, _ = refused({}, worlds=SimulatedWorlds(Odds.certain(PERMISSION)), limits=Limits(turns=3))
+    needed = {call.tool for call in task(8).solution}
+    errors = {call.tool in needed: call.error for call in row.calls}
+    assert errors[True] in ("timeout", "rate_limit") and errors.get(False, PERMISSION) == PERMISSION
 
 
 def test_what_a_judge_would_cost_is_not_spent_on_what_code_refuses():
