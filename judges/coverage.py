@@ -219,11 +219,14 @@ def _counted(fact: Fact, rewrite: str, source: str) -> bool:
 
 
 _COUNTED = re.compile(r"[ -]([a-z]{3,})")
-_SCORE = re.compile(r"\d[-–:]\d")
+_SCORE = re.compile(r"\d[-–:/⁄]\d")
 
 
 def _scores_changed(source: str, rewrite: str, before: Facts, after: Facts) -> list[Difference]:
-    """Scores, ranges and times ("70–69", "1:09") of the rewrite whose two numbers the source has, but nowhere side by side."""
+    """Scores, ranges, times and fractions ("70–69", "1:09", "2/3") of the rewrite that the source has nowhere.
+
+    That is, their two numbers stand nowhere side by side there.
+    """
     pairs = list(_neighbours(rewrite, after.numbers, 1))
     if not pairs:
         return []
@@ -238,9 +241,9 @@ def _scores_changed(source: str, rewrite: str, before: Facts, after: Facts) -> l
 
 
 def _neighbours(text: str, facts: tuple[Fact, ...], gap: int) -> Iterator[tuple[Fact, Fact]]:
-    """Consecutive numbers at most `gap` characters apart; for a gap of one, those with a dash or colon between."""
+    """Consecutive numbers at most `gap` characters apart; for a gap of one, those with a dash, colon or slash between."""
     for first, second in pairwise(facts):
-        if 0 < second.start - first.end <= gap and (gap > 1 or text[first.end] in "-–:"):
+        if 0 < second.start - first.end <= gap and (gap > 1 or text[first.end] in "-–:/⁄"):
             yield first, second
 
 

@@ -167,7 +167,10 @@ def worked_out(facts: list[Fact], here: tuple[str, Facts], there: tuple[str, Fac
         if fact.strong and fact.keys[0] in apart and not apart[fact.keys[0]].isdisjoint(_near_keys(fact, text, own)):
             return True
         return _adds_up(fact, text, own) or (
-            len(fact.keys[0]) == 1 and _lists(fact, text) and not recounts(fact, text, other, theirs)
+            len(fact.keys[0]) == 1
+            and _lists(fact, text)
+            and not lists_otherwise(fact, text)
+            and not recounts(fact, text, other, theirs)
         )
 
     return [fact for fact in facts if not known(fact)]
