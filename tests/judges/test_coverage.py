@@ -248,7 +248,20 @@ def test_a_text_covers_itself(pair):
     assert check(pair.rewrite, pair.rewrite).score == 1.0
 
 
-@pytest.mark.parametrize("unit", ["not kept 7. ", "Ab cd. ", "1-", "Ab: \n", "9 sq km "])
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *("not kept 7. ", "Ab cd. ", "1-", "Ab: \n", "9 sq km "),
+        *(
+            "NY 7 ",
+            "\n2. ",
+            "3 km (4 mi) ",
+            "two A: B, C and D. ",
+            '. "Bell" knew Bell\'s two, two',
+            "3/4 VI both second ",
+        ),
+    ],
+)
 def test_hostile_pairs_take_linear_time(unit):
     def seconds(length: int) -> float:
         text = unit * (length // len(unit))
