@@ -2,12 +2,14 @@
 
 A set of keys cannot see that. Here a small number of the rewrite is doubted
 
-- when the rewrite states it more often than the source and another of its kind (count, ordinal, measure) less often, or
-- when the source has it only as the other kind, or only elsewhere while it counts the same things otherwise, and no
-  words around the two places are shared, or
-- when it stands before a name ("the 1st Battalion") that the source numbers otherwise;
+- when the rewrite states it more often than the source, and another less often: among numbers of its kind (count, ordinal,
+  measure), or among all, or
+- when the source has it only as the other kind, only in a date or numeral, or only elsewhere while it counts the same
+  things otherwise, and no words around the two places are shared, or
+- when it stands before a name ("the 1st Battalion") that the source numbers otherwise, or before a list of more or fewer;
 
-in each case only if the source never says it of the thing it is said of here.
+in each case only if the source never says it with the word after it. A number of any size is doubted after a label
+("NY 93", "F-5") that has only other numbers in the source.
 """
 
 from __future__ import annotations
@@ -32,7 +34,10 @@ _SAID = re.compile(r"[ -][^\W\d_]{3,}")
 
 
 def misplaced(source: str, rewrite: str, before: Facts, after: Facts) -> list[Fact]:
-    """Numbers of the rewrite whose value the source has, though not of these things; the first of each value."""
+    """Numbers of the rewrite whose value the source has, though not of these things; the first of each value.
+
+    A number that repeats the list item before it ("2.", "2.") is one too.
+    """
     if len(before.numbers) > _MOST or len(after.numbers) > _MOST:
         return []
     suspects = [
