@@ -121,13 +121,13 @@ def unit_of(word: str, text: str, at: int) -> str:
 
 
 def starts_sentence(text: str, start: int) -> bool:
-    """Whether any word at `start` would be capitalised: after a full stop, a quotation mark, a newline."""
+    """Whether any word at `start` would be capitalised: after a full stop, a quotation mark, a newline, in a table's cell."""
     at = start - 1
     while at >= 0 and text[at] in _OPENING and start - at < 8:
         if text[at] in "\"“‘«*#_'":
             return True
         at -= 1
-    if at < 0 or text[at] in "\n:;!?•–—-…":
+    if at < 0 or text[at] in "\n:;!?•–—-…|":
         return True
     if text[at] in "”\"'’)" and at and text[at - 1] in ".!?":
         return True

@@ -65,7 +65,7 @@ def _candidate(upper: str, digit: str) -> re.Pattern[str]:
     particles = "|".join(sorted(PARTICLES))
     return re.compile(
         rf"[{upper}{digit}\[hw](?:"
-        rf"(?<=[{upper}])({rest}(?:(?: (?:(?:{particles}) ){{0,3}}|(?<=\b[A-Z])\. ?){name})*)"
+        rf"(?<=[{upper}])({rest}(?:(?: (?:(?:{particles}) ){{0,3}}|(?<=\b[A-Z])(?<!°[A-Z])\. ?){name})*)"
         rf"|(?<=[{digit}])(\d*(?:[.,]\d+)*)([A-Za-z]*)(?=[ \u00a0-]?([%°€$£¥]?(?:[^\W\d_]|[²³/])*\d?))"
         r"|(?<=h)ttps?://\S+|(?<=w)ww\.\S+|(?<=\[)\d+\])"
     )

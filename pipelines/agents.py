@@ -31,6 +31,7 @@ from tools_repo.agent_likeness import AgentLikeness
 from tools_repo.world import design
 from tools_repo.world.asking import REPAIR, CheckFailed, ask_checked
 from tools_repo.world.design import declared, design_entities
+from tools_repo.world.stateful import clock
 from tools_repo.world_text import world_shown
 
 AGENT, MANNERS, SYSTEM = "agentic/agent", "agentic/manners", "agentic/system"
@@ -162,7 +163,7 @@ class WriteAgent:
         policy = [" ".join(rule.split()) for rule in answer["policy"]]
         return {
             "id": toolset.id,
-            "system": system_prompt(answer["system"], policy),
+            "system": system_prompt(answer["system"], policy, clock(orjson.loads(state or "{}"))),
             "role": " ".join(answer["role"].split()),
             "expertise": manners["expertise"],
             "tone": manners["tone"],
@@ -186,10 +187,10 @@ class WriteAgent:
         return FailedRow(toolset.id, toolset.id, "", toolset.number, "agent", error, message, names[:500])
 
 
-def system_prompt(system: str, policy: Sequence[str]) -> str:
-    """What the agent is told: the prompt that was written for it, and its policy."""
+def system_prompt(system: str, policy: Sequence[str], now: str) -> str:
+    """What the agent is told: the prompt that was written for it, its policy, and the time in its world."""
     rules = "\n".join(f"{number}. {rule}" for number, rule in enumerate(policy, start=1))
-    (message,) = prompts.load(SYSTEM).render(system=system.strip(), policy=rules)
+    (message,) = prompts.load(SYSTEM).render(system=system.strip(), now=now, policy=rules)
     return message["content"]
 
 

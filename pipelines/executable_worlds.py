@@ -12,7 +12,7 @@ from pipelines.runs import inputs
 from pipelines.runs.errors import UsageError
 from pipelines.transforms.records import RecordParser
 from pipelines.transforms.sources import Piece, RowUnreadable, raw_rows
-from pipelines.worlds import EXECUTABLE, first_outcome
+from pipelines.worlds import EXECUTABLE, first_outcome, time_of
 from schemas.agentic import AgentTask
 from schemas.engines import Engine
 from tools_repo.bubblewrap import Bubblewrap
@@ -55,6 +55,7 @@ class ExecutableWorlds:
             seed=parts,
             first=first_outcome(task, *parts),
             needed={call.tool for call in task.solution},
+            now=time_of(task.agent),
             **self.params,
         )
 

@@ -6,10 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 from typing import Protocol as Interface
 
+import orjson
+
 from llm.call import Ask
-from schemas.agentic import RECOVERY, AgentTask
+from schemas.agentic import RECOVERY, Agent, AgentTask
 from tools_repo.world import World, simulator
 from tools_repo.world.outcomes import Odds, recoverable
+from tools_repo.world.stateful import clock
 
 SIMULATOR, EXECUTABLE = "simulator", "executable"
 ENGINES = (SIMULATOR, EXECUTABLE)
@@ -52,12 +55,18 @@ class SimulatedWorlds:
             seed=parts,
             first=first_outcome(task, *parts),
             needed={call.tool for call in task.solution},
+            now=time_of(task.agent),
             **self.params,
         )
 
     @property
     def prompt_names(self) -> tuple[str, ...]:
         return simulator.PROMPTS
+
+
+def time_of(agent: Agent) -> str:
+    """The time that the agent is told and its world has, whatever a task changes in the data at the start."""
+    return clock(orjson.loads(agent.state))
 
 
 def first_outcome(task: AgentTask, *parts: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -17,6 +18,7 @@ from pipelines.executable_worlds import ExecutableWorlds, find_engines
 from pipelines.implement import ImplementTools
 from pipelines.transforms.records import RecordParser
 from pipelines.transforms.rollout import Accepted
+from pipelines.worlds import SimulatedWorlds, time_of
 from schemas.agentic import DECLINE, LEVELS, RECOVERY, Agent, AgentTask, Domain, ReferenceCall
 from schemas.engines import Engine, EngineTask
 from schemas.tools import ToolSpec, dump
@@ -36,6 +38,7 @@ from tools_repo.world.entities import EntityModel
 from tools_repo.world.executable import by_tool, functions_for
 from tools_repo.world.outcomes import CERTAIN, RECOVERABLE
 from tools_repo.world.patch import diff
+from tools_repo.world.stateful import clock
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "agentic"
 NOWHERE = "m@http://127.0.0.1:9/v1"
@@ -109,7 +112,7 @@ def test_a_domain_has_a_world_that_its_tools_speak_of(domain):
 
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.id)
 def test_an_agent_passes_the_checks_of_its_stage(agent):
-    rules = system_prompt("", agent.policy)
+    rules = system_prompt("", agent.policy, time_of(agent))
     assert agent.system.endswith(rules)
     written, world = agent.system.removesuffix(rules), f"{agent.entities}\n{agent.state}"
     brief = prompts.load(AGENT).text
@@ -119,6 +122,16 @@ def test_an_agent_passes_the_checks_of_its_stage(agent):
     assert sorted(agent.tools, key=lambda t: t.id) == sorted(
         (tool for tool in TOOLS if tool.domain == domain.path), key=lambda t: t.id
     )
+
+
+@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.id)
+def test_the_world_has_the_time_that_the_agent_was_told(agent):
+    """Whatever a task changes in the data at the start: the task was written for that time, too."""
+    task = next(task for task in TASKS if task.agent.id == agent.id)
+    later = task.state.replace('"2026-', '"2044-')
+    world = SimulatedWorlds()(replace(task, state=later), None, 0)
+    assert f"The current time is {world.now}." in agent.system
+    assert clock(orjson.loads(later))[:4] == "2044" and world.now[:4] == "2026"
 
 
 def test_the_agents_are_two():

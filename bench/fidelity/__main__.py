@@ -133,7 +133,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         judge = partial(recorded_pairs, path=options.judged)
     table = tabulate(work, similarity=not options.coverage_only, judge=judge)
     print(table.markdown(halves))
-    missed = targets_missed(table) if "test" in halves else []
+    missed = targets_missed(table) if "test" in halves and not options.paraphrases else []  # a sample is too small
     for line in missed:
         print(f"missed: {line}")
     return 1 if missed else 0

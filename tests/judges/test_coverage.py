@@ -496,6 +496,17 @@ def test_a_word_that_serves_as_a_name_is_one(rewrite):
 @pytest.mark.parametrize(
     "rewrite",
     [
+        "| Item | Detail |\n|---|---|\n| Hotter towns | boil at 100 °C |",
+        "It boils at 100 °C. Go up and the heat is less.",
+    ],
+)
+def test_cells_of_a_table_begin_sentences_and_degrees_end_them(rewrite):
+    assert "name_added" not in kinds(rewrite, "In towns that are hot, it boils at 100 °C.")
+
+
+@pytest.mark.parametrize(
+    "rewrite",
+    [
         "Critics knew that the hat was there.",
         "Nobody's hat was there. Someone said so.",
         "Singing did not help the hat.",

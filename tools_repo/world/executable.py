@@ -91,6 +91,7 @@ class Executable(StatefulWorld):
         seed: Sequence[object] = (0,),
         first: str = "",
         needed: Collection[str] = (),
+        now: str = "",
         **simulation: Any,
     ) -> None:
         """
@@ -102,11 +103,13 @@ class Executable(StatefulWorld):
         Raises:
             ValueError: see `StatefulWorld`.
         """
-        super().__init__(tools, entities, state, odds=odds, seed=seed, first=first, needed=needed)
+        super().__init__(tools, entities, state, odds=odds, seed=seed, first=first, needed=needed, now=now)
         self.code = code
         self.interpreter = interpreter
         self._pool: Pool | None = None
-        self._simulator = Simulator(tools, self.entities, self._state, ask, **simulation) if ask is not None else None
+        self._simulator = (
+            Simulator(tools, self.entities, self._state, ask, now=self.now, **simulation) if ask is not None else None
+        )
 
     async def close(self) -> None:
         """Give back the processes."""

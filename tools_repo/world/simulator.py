@@ -83,6 +83,7 @@ class Simulator(StatefulWorld):
         seed: Sequence[object] = (0,),
         first: str = "",
         needed: Collection[str] = (),
+        now: str = "",
         tries: int = 3,
         **params: Any,
     ) -> None:
@@ -94,7 +95,7 @@ class Simulator(StatefulWorld):
         Raises:
             ValueError: see `StatefulWorld`.
         """
-        super().__init__(tools, entities, state, odds=odds, seed=seed, first=first, needed=needed)
+        super().__init__(tools, entities, state, odds=odds, seed=seed, first=first, needed=needed, now=now)
         self.ask = ask
         self.tries = tries
         self.params = params

@@ -69,6 +69,7 @@ class StatefulWorld:
         seed: Sequence[object] = (0,),
         first: str = "",
         needed: Collection[str] = (),
+        now: str = "",
     ) -> None:
         """
         Args:
@@ -78,6 +79,7 @@ class StatefulWorld:
             first: an outcome for call 0, whatever the odds: an error for a task about recovering from one.
             needed: tools without which the task cannot be done. Their permission is never refused, which would doom
                 the try from the outset; where that is drawn, they fail in a way that another try gets over.
+            now: the world's time, ISO 8601; left out, one at which the state makes sense (see `clock`).
 
         Raises:
             ValueError: the entity model, the state or a tool is invalid; one line says how.
@@ -90,7 +92,7 @@ class StatefulWorld:
         if not isinstance(state, str):
             _meets(self.entities, state)
         self._before_change = self._state
-        self.now = clock(self._state)
+        self.now = now or clock(self._state)
         """The world's time, ISO 8601, the same during the whole trajectory."""
         self.odds = odds
         self.seed = tuple(seed)
