@@ -12,6 +12,7 @@ from training.model.cache import LayerCache
 from training.model.config import ModelConfig
 from training.model.mask import AttentionMask, flex
 from training.model.norm import RMSNorm
+from training.model.products import Linear
 from training.model.rotary import rotate, softmax_scale
 
 WRITTEN_LENGTH = 2048
@@ -33,15 +34,15 @@ class LatentAttention(nn.Module):
         self.scale = softmax_scale(config)
         width, query_width = config.hidden_size, self.heads * config.qk_head_dim
         if config.q_lora_rank is None:
-            self.q_proj = nn.Linear(width, query_width, bias=False)
+            self.q_proj = Linear(width, query_width)
         else:
-            self.q_a_proj = nn.Linear(width, config.q_lora_rank, bias=False)
+            self.q_a_proj = Linear(width, config.q_lora_rank)
             self.q_a_layernorm = RMSNorm(config.q_lora_rank, LATENT_EPS)
-            self.q_b_proj = nn.Linear(config.q_lora_rank, query_width, bias=False)
-        self.kv_a_proj_with_mqa = nn.Linear(width, self.rank + self.rope, bias=False)
+            self.q_b_proj = Linear(config.q_lora_rank, query_width)
+        self.kv_a_proj_with_mqa = Linear(width, self.rank + self.rope)
         self.kv_a_layernorm = RMSNorm(self.rank, LATENT_EPS)
-        self.kv_b_proj = nn.Linear(self.rank, self.heads * (self.nope + self.value), bias=False)
-        self.o_proj = nn.Linear(self.heads * self.value, width, bias=False)
+        self.kv_b_proj = Linear(self.rank, self.heads * (self.nope + self.value))
+        self.o_proj = Linear(self.heads * self.value, width)
 
     @property
     def query_weight(self) -> nn.Parameter:

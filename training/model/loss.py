@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from training.model.experts import compute_dtype
+from training.model.products import product
 
 IGNORED = -100
 CPU_LOGITS, OTHER_LOGITS = 1 << 22, 1 << 27
@@ -38,17 +39,17 @@ class _LinearCrossEntropy(torch.autograd.Function):
         with torch.autocast(x.device.type, enabled=False):
             for start in range(0, x.shape[0], rows):
                 part = x[start : start + rows].to(dtype)
-                loss, slope = _chunk(part @ narrow.mT, targets[start : start + rows], exact, learning)
+                loss, slope = _chunk(product(part, narrow), targets[start : start + rows], exact, learning)
                 total += loss
                 if learning:
                     slope = slope.to(dtype)
-                    dx[start : start + rows] = slope @ narrow
+                    dx[start : start + rows] = product(slope, narrow.mT)
                     if dw is None:
-                        dw = (slope.mT @ part).to(weight.dtype)
-                    elif dw.dtype == dtype:
+                        dw = product(slope.mT, part.mT).to(weight.dtype)
+                    elif dw.dtype == dtype and x.device.type != "cpu":
                         dw.addmm_(slope.mT, part)
                     else:
-                        dw += slope.mT @ part
+                        dw += product(slope.mT, part.mT)
         if learning:
             ctx.gradients = (dx, torch.zeros_like(weight) if dw is None else dw)
         return total

@@ -5,14 +5,16 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from training.model.products import Linear
+
 
 class SwiGLU(nn.Module):
     """down(silu(gate x) * up x), gate above up in one matrix so that x is read once."""
 
     def __init__(self, width: int, inner: int) -> None:
         super().__init__()
-        self.gate_up_proj = nn.Linear(width, 2 * inner, bias=False)
-        self.down_proj = nn.Linear(inner, width, bias=False)
+        self.gate_up_proj = Linear(width, 2 * inner)
+        self.down_proj = Linear(inner, width)
 
     def forward(self, x: Tensor) -> Tensor:
         gate, up = self.gate_up_proj(x).chunk(2, dim=-1)

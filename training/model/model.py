@@ -17,6 +17,7 @@ from training.model.loss import linear_cross_entropy
 from training.model.mask import PADDING, attention_mask, cached_mask, restart_positions
 from training.model.moe import Gate
 from training.model.norm import RMSNorm
+from training.model.products import Linear
 from training.model.recompute import Recompute, checkpoint_context
 from training.model.rotary import cos_sin, inverse_frequencies, rotary_scale
 
@@ -58,7 +59,7 @@ class Model(nn.Module):
         self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
         self.layers = nn.ModuleList(Block(config, index) for index in range(config.num_hidden_layers))
         self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
-        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.lm_head = Linear(config.hidden_size, config.vocab_size)
         self.tie_weights()
         self.frequencies: Tensor
         self.max_logits: Tensor
