@@ -61,7 +61,7 @@ def test_large_products_go_to_onednn_and_small_ones_do_not(monkeypatch):
     layer, asked = Linear(256, 256), []
     real = products.product
     monkeypatch.setattr(products, "product", lambda a, b: asked.append(a.shape) or real(a, b))
-    layer(torch.randn(512, 256)).sum().backward()
+    layer(torch.randn(512, 256, requires_grad=True)).sum().backward()
     assert len(asked) == (3 if torch.backends.mkldnn.is_available() else 0)
     asked.clear()
     layer(torch.randn(2, 256)).sum().backward()

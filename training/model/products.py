@@ -32,10 +32,10 @@ class Linear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """x: (..., inputs). Returns (..., outputs)."""
-        rows = x.flatten(0, -2)
+        rows = x.reshape(-1, x.shape[-1])
         if torch.is_autocast_enabled(x.device.type) or not _by_onednn(rows, self.weight):
             return F.linear(x, self.weight)
-        return _Linear.apply(rows, self.weight).unflatten(0, x.shape[:-1])
+        return _Linear.apply(rows, self.weight).view(*x.shape[:-1], -1)
 
 
 class _Linear(torch.autograd.Function):
