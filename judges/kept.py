@@ -17,6 +17,7 @@ import orjson
 
 import judges
 from llm.call import Answer, sha256
+from prompts import fence
 from schemas.verdicts import Finding, Verdict
 
 _KEY = 16
@@ -74,8 +75,8 @@ def _code() -> bytes:
     """Digest of the source of all checks, of Python and of the packages."""
     sha = hasher(f"{sys.version_info[:3]} {sys.platform}".encode())
     root = Path(judges.__file__).parent
-    for path in sorted((*root.rglob("*.py"), *root.rglob("*.txt"))):
-        sha.update(f"\n{path.relative_to(root)}\n".encode())
+    for path in (*sorted((*root.rglob("*.py"), *root.rglob("*.txt"))), Path(fence.__file__)):
+        sha.update(f"\n{path.name}\n".encode())
         sha.update(path.read_bytes())
     for package in _RESTS_ON:
         try:

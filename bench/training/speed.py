@@ -23,6 +23,7 @@ import torch
 from training.checkpoint import save_checkpoint
 from training.count import training_flops_per_token
 from training.model import Model, ModelConfig, preset
+from training.model.products import product
 from training.optim import MuonClip
 
 TOKENS = 512
@@ -75,15 +76,16 @@ def their_step(config: ModelConfig, tokens: torch.Tensor, implementation: str) -
     return step
 
 
-def product_peak(size: int = 1024) -> float:
-    """fp32 operations a second of a square matrix product."""
+def product_peaks(size: int = 1024) -> tuple[float, float]:
+    """fp32 operations a second of a square matrix product by `torch.mm` and by oneDNN, see `training.model.products`."""
     a = torch.randn(size, size)
-    times = [_timed(lambda: a @ a) for _ in range(4)]
-    return 2 * size**3 / min(times[1:])
+    kinds: tuple[Step, Step] = (lambda: torch.mm(a, a), lambda: product(a, a))
+    first, second = ([_timed(kind) for _ in range(4)] for kind in kinds)
+    return 2 * size**3 / min(first[1:]), 2 * size**3 / min(second[1:])
 
 
-def take_turns(steps: dict[str, Step], rounds: int) -> tuple[dict[str, float], float]:
-    """Median seconds of each step, and the median of the peaks measured between rounds."""
+def take_turns(steps: dict[str, Step], rounds: int) -> tuple[dict[str, float], list[float]]:
+    """Median seconds of each step, and the medians of the peaks measured between rounds."""
     for step in steps.values():
         step()
         step()
@@ -92,8 +94,10 @@ def take_turns(steps: dict[str, Step], rounds: int) -> tuple[dict[str, float], f
     for _ in range(rounds):
         for name, step in steps.items():
             times[name].append(_timed(step))
-        peaks.append(product_peak())
-    return {name: statistics.median(values) for name, values in times.items()}, statistics.median(peaks)
+        peaks.append(product_peaks())
+    return {name: statistics.median(values) for name, values in times.items()}, [
+        statistics.median(kind) for kind in zip(*peaks, strict=True)
+    ]
 
 
 def _timed(action: Callable[[], Any]) -> float:
@@ -110,13 +114,14 @@ def against_transformers(experts: int, rounds: int) -> dict[str, Any]:
         "transformers eager": their_step(config, tokens, "eager"),
         "transformers grouped_mm": their_step(config, tokens, "grouped_mm"),
     }
-    seconds, peak = take_turns(steps, rounds)
+    seconds, (peak, onednn) = take_turns(steps, rounds)
     work = training_flops_per_token(config, TOKENS) * TOKENS
     return {
         "experts": experts,
-        "peak_gflops": round(peak / 1e9, 1),
+        "peak_gflops": {"torch.mm": round(peak / 1e9, 1), "oneDNN": round(onednn / 1e9, 1)},
         "tokens_per_second": {name: round(TOKENS / value) for name, value in seconds.items()},
         "share_of_peak": {name: round(work / value / peak, 3) for name, value in seconds.items()},
+        "share_of_onednn_peak": {name: round(work / value / onednn, 3) for name, value in seconds.items()},
         "ours_times": {name: round(value / seconds["ours"], 2) for name, value in seconds.items()},
     }
 
