@@ -103,7 +103,7 @@ def _affirmed(text: str, other: str) -> Iterator[Change]:
         if at >= 0 and text[cue.start() : at + len(word)] in other:
             continue  # denied there in the same words
         if sentences is None:
-            sentences = _sentences(other)
+            sentences = _sentences(other, frozenset([word[:5] for word in split_words(text) if len(word) >= 5]))
             for number, (stems, _) in enumerate(sentences):
                 for stem in stems:
                     mentions.setdefault(stem, []).append(number)
@@ -150,8 +150,12 @@ def _questions(text: str, at: int) -> bool:
     return end is not None and end[0] == "?"
 
 
-def _sentences(text: str) -> list[tuple[frozenset[str], bool]]:
-    """For each sentence the stems of its content words, and whether it has a negative word or asks."""
+_OPPOSED = ("in", "im", "ir", "il")
+
+
+def _sentences(text: str, denied: Set[str]) -> list[tuple[frozenset[str], bool]]:
+    """For each sentence the stems of its content words, and whether it has a negative word or asks. `denied` are the first
+    five letters of the other text's words: "incorrect" is negative beside "correctly", "industry" is not."""
     found = []
     for sentence in _SENTENCE.findall(text):
         words = split_words(sentence)
@@ -159,6 +163,7 @@ def _sentences(text: str) -> list[tuple[frozenset[str], bool]]:
             sentence.endswith("?")
             or not _NEGATIVE.isdisjoint(words)
             or any(w.startswith(("un", "dis")) or w.endswith("less") for w in words)
+            or any(w.startswith(_OPPOSED) and w[2:7] in denied for w in words)
         )
         found.append((_stems(sentence), negative))
     return found
