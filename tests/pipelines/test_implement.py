@@ -90,7 +90,7 @@ def test_each_domain_ends_with_code_or_with_the_reason_why_not(implement, tmp_pa
     assert good.modules[0].tries == 2 and good.missing == [] and good.model_calls == 2 and good.prompt_tokens > 0
     assert [fault.tool for fault in half.missing] == ["synthetic/trade/half/cancel_order"] and half.model_calls == 3
     assert good.function_of("synthetic/trade/good/cancel_order")[1] == "cancel_order"
-    assert good.model == "scripted" and "world/engine@1" in good.prompts
+    assert good.model == "scripted" and "world/engine@2" in good.prompts
     assert "1 tools belong to none of the domains" in stderr
     counts = json.loads((out / "manifest.json").read_text())["counts"]
     assert counts["accepted"] == 2 and counts["rejected"] == 3 and counts["tasks"] == 5

@@ -21,7 +21,7 @@ from prompts.fence import defuse, fence
 from schemas.engines import EngineFault, EngineModule
 from schemas.tools import ToolSpec, dump
 from tools_repo.world.engine_checks import Examination, Report
-from tools_repo.world.engine_text import EngineText, function_name, take
+from tools_repo.world.engine_text import MAX_TESTS, EngineText, function_name, take
 from tools_repo.world.entities import EntityModel
 from tools_repo.world.pool import Interpreter, Pool, with_hash_seed
 from tools_repo.world.simulator import describe
@@ -155,6 +155,7 @@ class _Writer:
             now=now,
             tools=fence("\n".join(describe(spec) for spec in tools), "tools"),
             functions=fence(names, "functions"),
+            most=str(MAX_TESTS),
         )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 import orjson
@@ -177,11 +178,14 @@ class Examination:
         self.report.add(tool, "its tests pass although the tool does nothing: assert what it returns and changes")
 
     def _chosen(self, recorded: Sequence[_Call]) -> list[_Call]:
-        """Of each tool's recorded calls some, different ones first."""
+        """Of each tool's recorded calls some different ones: those that failed, which tests have at their end, in turn
+        with those that did not."""
         chosen: list[_Call] = []
         for tool in self.names:
-            mine = {call.key: call for call in recorded if call.tool == tool}
-            chosen += list(mine.values())[:_CALLS_PER_TOOL]
+            mine = {call.key: call for call in recorded if call.tool == tool}.values()
+            kinds = ([call for call in mine if ("error" in (call.answer or {})) == failed] for failed in (False, True))
+            in_turn = [call for pair in zip_longest(*kinds) for call in pair if call is not None]
+            chosen += in_turn[:_CALLS_PER_TOOL]
         return chosen
 
     def _own(self) -> list[_Call]:

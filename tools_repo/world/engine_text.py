@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from schemas.tools import ToolSpec
 
 MAX_CODE = 60_000
 """Characters of a module, and of its tests."""
-MAX_TESTS = 60
+MAX_TESTS = 120
 MODULES = frozenset(
     ("bisect", "calendar", "collections", "copy", "dataclasses", "datetime", "decimal", "enum", "fractions", "functools",
      "hashlib", "heapq", "itertools", "json", "math", "numbers", "operator", "re", "statistics", "string", "textwrap",
@@ -106,8 +107,9 @@ def read(text: EngineText, functions: Sequence[str]) -> Read:
                 names.append(node.name)
     if not names:
         faults.append("there are no tests: write functions test_...(world)")
-    if len(names) > MAX_TESTS or len(set(names)) < len(names):
-        faults.append(f"there are more than {MAX_TESTS} tests, or two of one name")
+    if len(names) > MAX_TESTS:
+        faults.append(f"there are {len(names)} tests, more than {MAX_TESTS}")
+    faults += [f"there are {count} tests named {name}" for name, count in Counter(names).items() if count > 1]
     return Read(tuple(faults), missing, tuple(names[:MAX_TESTS]))
 
 

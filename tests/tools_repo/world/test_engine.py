@@ -48,6 +48,18 @@ def test_a_good_engine_is_kept_with_its_tests():
     assert "def cancel_order(state, args, now)" in ask.asked[0]["messages"][-1]["content"]
 
 
+def test_errors_are_seen_behind_any_number_of_successes():
+    """A thorough writer tests what works first, and at length."""
+    reasons = "\n\n".join(
+        f"def test_reason_{number}(world):\n"
+        f'    world.call("cancel_order", order_id="ORD-10", reason="{number}")\n'
+        f'    assert world.state["Order"]["ORD-10"]["note"] == "{number}"'
+        for number in range(40)
+    )
+    _, written = write(answer(tests=f"{reasons}\n\n{TESTS}"))
+    assert written.missing == () and written.modules[0].tests_passed == 44
+
+
 def test_an_engine_row_survives_its_columns():
     _, written = write(answer())
     engine = Engine(
@@ -143,6 +155,7 @@ def test_state_kept_between_calls_shows_nowhere():
     [
         ("def test_a(world):\n    world.call('cancel_order', order_id='ORD-10')\n", "checks nothing"),
         ("x = 1", "there are no tests"),
+        (TESTS + "\n\ndef test_get(world):\n    assert world.state\n", "2 tests named test_get"),
         ("def test_a(world):\n    assert world.call('get_order', order_id='ORD-10')\n", "no passing test calls it"),
         (
             "def test_a(world):\n    world.call('cancel_order', order_id='ORD-10')\n    assert world.now\n",
