@@ -135,7 +135,7 @@ def claimed(message: int, text: str) -> Iterator[Deed]:
                 rest = sentence[match.end("verb") :]
                 if _denied(sentence, match.start("verb")):
                     continue
-                if _PHRASES["artefact"].search(rest) or _PHRASES["failing"].search(rest):
+                if any(_PHRASES[kind].search(rest) for kind in ("artefact", "failing", "none")):
                     continue
                 thing = _CLAUSE.split(match["subject"])[-1] if passive else _OBJECT_END.split(rest, maxsplit=1)[0]
                 yield Deed(message, match["verb"].lower(), sentence, passive, thing)

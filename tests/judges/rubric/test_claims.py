@@ -21,6 +21,7 @@ OPENED = "U Cancel A-17, please."
     "text",
     [
         "I've cancelled your order.",
+        "I've cancelled your order, and there is nothing left to pay.",
         "I have gone ahead and refunded the full amount.",
         "We've just sent the confirmation to your inbox.",
         "I looked at the order and cancelled it for you.",
@@ -42,6 +43,10 @@ def test_what_is_a_claim(text):
     [
         "I have not cancelled anything.",
         "Nothing has been cancelled.",
+        "I have cancelled nothing on your account.",
+        "I've changed nothing, and your order stands as it was.",
+        "So far I have made no changes to your order.",
+        "I have cancelled neither of the two orders.",
         "Once I have cancelled it, I will tell you.",
         "If I had cancelled it, you would know.",
         "I can cancel it. Shall I?",
