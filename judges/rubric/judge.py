@@ -171,8 +171,11 @@ def _object(**properties: dict[str, Any]) -> dict[str, Any]:
 def _render(criteria: Sequence[Criterion], evidence: Evidence) -> list[Message]:
     asked = prompts.load(_ASKED if criteria else _CLAIMS_ONLY).text
     listed = "\n".join(f"{line(criterion.id)}: {line(_question(criterion), 1200)}" for criterion in criteria)
+    names = dict.fromkeys(call.tool for call in evidence.calls if call.tool in evidence.specs)
+    called = "\n".join(f"{line(name)}: {line(evidence.specs[name].description, 600)}" for name in names)
     return prompts.load(PROMPT).render(
         criteria=fence(listed, "criteria") if listed else "",
+        tools=fence(called, "tools") if called else "",
         transcript=fence(transcript(evidence.messages), "transcript"),
         asked=asked,
     )

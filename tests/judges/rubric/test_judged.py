@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,7 @@ from judges.rubric.transcript import found, transcript
 from judges.voting import JudgeUndecided
 from schemas.agentic import ChatMessage
 from tests.fake_ask import FakeAsk
-from tests.judges.rubric.build import call, criterion, evidence, is_, task
+from tests.judges.rubric.build import TOOLS, call, criterion, evidence, is_, task
 
 LOOK = call("get_order", {"order_id": "A-17"}, {"order_id": "A-17", "total": 64.9})
 GOOD = evidence("U What did A-17 cost?", [LOOK], "A It cost $64.90. I'm sorry about the wait!", "U thanks")
@@ -175,6 +176,17 @@ def test_claims_are_judged_also_when_every_criterion_is_decided():
     assert judged.passed and len(ask.asked) == 1
     judged, ask = judge(vote(), judged=task([LOOKED]), judge=RubricJudge(claims=False))
     assert judged.passed and ask.asked == []
+
+
+def test_the_judge_reads_what_the_called_tools_are_said_to_do():
+    """What a description says of a successful call no result repeats ("Creates a tentative event")."""
+    ask = FakeAsk(lambda body: vote(verdict()))
+    tools = [replace(tool, description=f"Says of itself:\n{tool.name}.") for tool in TOOLS]
+    seen = evidence("U Hi", [call("get_order", {"order_id": "A-17"}, {"total": 64.9})], "A I'm sorry!", tools=tools)
+    asyncio.run(RubricJudge()([SORRY], seen, ask))
+    user = ask.asked[0]["messages"][1]["content"]
+    assert "get_order: Says of itself: get_order." in user
+    assert user.count("Says of itself") == 1 < len(tools)
 
 
 PLANTED = (
