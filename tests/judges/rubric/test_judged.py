@@ -182,7 +182,9 @@ def test_the_judge_reads_what_the_called_tools_are_said_to_do():
     """What a description says of a successful call no result repeats ("Creates a tentative event")."""
     ask = FakeAsk(lambda body: vote(verdict()))
     tools = [replace(tool, description=f"Says of itself:\n{tool.name}.") for tool in TOOLS]
-    seen = evidence("U Hi", [call("get_order", {"order_id": "A-17"}, {"total": 64.9})], "A I'm sorry!", tools=tools)
+    seen = evidence(
+        "U Hi", [call("get_order", {"order_id": "A-17"}, {"total": 64.9})], "A I'm sorry about the wait!", tools=tools
+    )
     asyncio.run(RubricJudge()([SORRY], seen, ask))
     user = ask.asked[0]["messages"][1]["content"]
     assert "get_order: Says of itself: get_order." in user
