@@ -149,8 +149,8 @@ def names_added(
         if new == [fact.keys[0]] or len(fact.keys) == len(new):  # the unknown words begin the name
             first = fact.keys[0]
             plain = not rewrite[fact.start : fact.start + len(first)].isupper()
-            named = english and len(fact.keys) == 1 and serves_as_name(rewrite, fact.start, fact.end)
-            if not named and not fact.strong and first in new and (not english or (plain and ordinary(first))):
+            serving = english and len(fact.keys) == 1 and serves_as_name(rewrite, fact.start, fact.end)
+            if not serving and not fact.strong and first in new and (not english or (plain and ordinary(first))):
                 new = new[1:]
         if new and english and " " in rewrite[fact.start : fact.end] and _short_form(rewrite, fact):
             continue

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cache, lru_cache
-from hashlib import sha256 as hasher
 from importlib import metadata
 from pathlib import Path
 
@@ -73,17 +72,16 @@ def fingerprint_of(*checks: object) -> bytes:
 @cache
 def _code() -> bytes:
     """Digest of the source of all checks, of Python and of the packages."""
-    sha = hasher(f"{sys.version_info[:3]} {sys.platform}".encode())
+    parts = [f"{sys.version_info[:3]} {sys.platform}".encode()]
     root = Path(judges.__file__).parent
     for path in (*sorted((*root.rglob("*.py"), *root.rglob("*.txt"))), Path(fence.__file__)):
-        sha.update(f"\n{path.name}\n".encode())
-        sha.update(path.read_bytes())
+        parts += [f"\n{path.name}\n".encode(), path.read_bytes()]
     for package in _RESTS_ON:
         try:
-            sha.update(f"\n{package} {metadata.version(package)}".encode())
+            parts.append(f"\n{package} {metadata.version(package)}".encode())
         except metadata.PackageNotFoundError:
             continue
-    return sha.digest()
+    return sha256(*parts)
 
 
 def _weights(check: object) -> str:

@@ -158,9 +158,8 @@ class BatchedCache(ABC):
             if unwritten or self._settled or self._recorded or self._notes:
                 await self._flush()
         except CacheBroken:
-            if (
-                unwritten
-            ):  # otherwise there is nothing to lose: notes can be made again, a dead owner's reservations lapse
+            # Otherwise there is nothing to lose: notes can be made again, and a dead owner's reservations lapse.
+            if unwritten:
                 raise
         finally:
             await self._disconnect()

@@ -163,7 +163,7 @@ class WriteAgent:
         policy = [" ".join(rule.split()) for rule in answer["policy"]]
         return {
             "id": toolset.id,
-            "system": system_prompt(answer["system"], policy, clock(orjson.loads(state or "{}"))),
+            "system": system_prompt(answer["system"], policy, clock(state)),
             "role": " ".join(answer["role"].split()),
             "expertise": manners["expertise"],
             "tone": manners["tone"],

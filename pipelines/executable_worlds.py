@@ -12,7 +12,7 @@ from pipelines.runs import inputs
 from pipelines.runs.errors import UsageError
 from pipelines.transforms.records import RecordParser
 from pipelines.transforms.sources import Piece, RowUnreadable, raw_rows
-from pipelines.worlds import EXECUTABLE, first_outcome, time_of
+from pipelines.worlds import EXECUTABLE, circumstances
 from schemas.agentic import AgentTask
 from schemas.engines import Engine
 from tools_repo.bubblewrap import Bubblewrap
@@ -51,11 +51,7 @@ class ExecutableWorlds:
             functions_for(agent.tools, entities, _engines(self.engines)),
             self.interpreter or Interpreter.local(),
             ask=ask,
-            odds=self.odds,
-            seed=parts,
-            first=first_outcome(task, *parts),
-            needed={call.tool for call in task.solution},
-            now=time_of(task.agent),
+            **circumstances(task, self.odds, parts),
             **self.params,
         )
 

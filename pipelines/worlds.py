@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 from typing import Protocol as Interface
 
-import orjson
-
 from llm.call import Ask
-from schemas.agentic import RECOVERY, Agent, AgentTask
+from schemas.agentic import RECOVERY, AgentTask
 from tools_repo.world import World, simulator
 from tools_repo.world.outcomes import Odds, recoverable
 from tools_repo.world.stateful import clock
@@ -51,11 +50,7 @@ class SimulatedWorlds:
             agent.entities,
             task.state,
             ask,
-            odds=self.odds,
-            seed=parts,
-            first=first_outcome(task, *parts),
-            needed={call.tool for call in task.solution},
-            now=time_of(task.agent),
+            **circumstances(task, self.odds, parts),
             **self.params,
         )
 
@@ -64,11 +59,14 @@ class SimulatedWorlds:
         return simulator.PROMPTS
 
 
-def time_of(agent: Agent) -> str:
-    """The time that the agent is told and its world has, whatever a task changes in the data at the start."""
-    return clock(orjson.loads(agent.state))
-
-
-def first_outcome(task: AgentTask, *parts: object) -> str:
-    """What becomes of a trajectory's first call whatever the odds: a task about recovery has an error to recover from."""
-    return recoverable(*parts) if task.level == RECOVERY else ""
+def circumstances(task: AgentTask, odds: Odds, parts: Sequence[object]) -> dict[str, Any]:
+    """How the world of a try goes beside its state: arguments of every `StatefulWorld`."""
+    return {
+        "odds": odds,
+        "seed": parts,
+        # A task about recovery has an error to recover from.
+        "first": recoverable(*parts) if task.level == RECOVERY else "",
+        "needed": {call.tool for call in task.solution},
+        # The time that the agent was told, whatever the task changes in the data at the start.
+        "now": clock(task.agent.state),
+    }

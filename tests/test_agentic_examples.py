@@ -18,7 +18,7 @@ from pipelines.executable_worlds import ExecutableWorlds, find_engines
 from pipelines.implement import ImplementTools
 from pipelines.transforms.records import RecordParser
 from pipelines.transforms.rollout import Accepted
-from pipelines.worlds import SimulatedWorlds, time_of
+from pipelines.worlds import SimulatedWorlds
 from schemas.agentic import DECLINE, LEVELS, RECOVERY, Agent, AgentTask, Domain, ReferenceCall
 from schemas.engines import Engine, EngineTask
 from schemas.tools import ToolSpec, dump
@@ -112,7 +112,7 @@ def test_a_domain_has_a_world_that_its_tools_speak_of(domain):
 
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.id)
 def test_an_agent_passes_the_checks_of_its_stage(agent):
-    rules = system_prompt("", agent.policy, time_of(agent))
+    rules = system_prompt("", agent.policy, clock(agent.state))
     assert agent.system.endswith(rules)
     written, world = agent.system.removesuffix(rules), f"{agent.entities}\n{agent.state}"
     brief = prompts.load(AGENT).text

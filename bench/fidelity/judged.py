@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from judges.faithfulness import Faithfulness, JudgeUndecided
-from llm.call import Answer, Ask, Message, Usage
+from llm.call import Answer, Ask, Message, Usage, sha256
 from llm.errors import CallFailed
 from schemas.verdicts import Verdict
 
@@ -55,7 +54,7 @@ def recorded_pairs(cases: Sequence[Case], path: Path = RECORDED) -> list[Verdict
 
 def question(messages: list[Message]) -> str:
     """What a recorded answer is found by: 16 hex digits for all that was put to the judge."""
-    return hashlib.sha256("\0".join(message["content"] for message in messages).encode()).hexdigest()[:16]
+    return sha256("\0".join(message["content"] for message in messages).encode()).hex()[:16]
 
 
 async def _verdicts(cases: Sequence[Case], ask: Ask) -> list[Verdict | None]:

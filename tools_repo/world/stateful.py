@@ -249,10 +249,10 @@ def as_text(result: Any) -> str:
     return result if isinstance(result, str) else dump(result)
 
 
-def clock(state: State) -> str:
-    """A time at which a state makes sense: the median of the dates in it, at nine in the morning UTC."""
+def clock(state: State | str) -> str:
+    """A time at which a state, or its JSON, makes sense: the median of the dates in it, at nine in the morning UTC."""
     dates = []
-    for text in _DATE.findall(dump(state)):
+    for text in _DATE.findall(state if isinstance(state, str) else dump(state)):
         try:
             dates.append(datetime.fromisoformat(text[:10]).replace(tzinfo=UTC))
         except ValueError:

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from training.model.experts import compute_dtype
-from training.model.products import product
+from training.model.products import add_product, product
 
 IGNORED = -100
 CPU_LOGITS, OTHER_LOGITS = 1 << 22, 1 << 27
@@ -46,10 +46,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
                     dx[start : start + rows] = product(slope, narrow.mT)
                     if dw is None:
                         dw = product(slope.mT, part.mT).to(weight.dtype)
-                    elif dw.dtype == dtype and x.device.type != "cpu":
-                        dw.addmm_(slope.mT, part)
                     else:
-                        dw += product(slope.mT, part.mT)
+                        add_product(dw, slope.mT, part.mT)
         if learning:
             ctx.gradients = (dx, torch.zeros_like(weight) if dw is None else dw)
         return total

@@ -23,6 +23,14 @@ def product(a: Tensor, b: Tensor) -> Tensor:
     return a @ b.mT
 
 
+def add_product(total: Tensor, a: Tensor, b: Tensor) -> None:
+    """total += a b^T, without a temporary where torch adds up by itself."""
+    if total.dtype == a.dtype and not _by_onednn(a, b):
+        total.addmm_(a, b.mT)
+    else:
+        total += product(a, b)
+
+
 class Linear(nn.Linear):
     """A linear layer without bias whose three products, forward and backward, are `product`s. Cannot be differentiated
     twice on a CPU."""

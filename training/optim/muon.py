@@ -107,10 +107,9 @@ def _update_batch(batch: Sequence[Matrices], settings: MuonSettings) -> None:
     joined = torch.cat([update.to(settings.dtype or update.dtype) for update in wide])
     parts = orthogonalize(joined, settings.steps, settings.dtype).split([len(update) for update in wide])
     torch._foreach_mul_(targets, 1 - settings.lr * settings.weight_decay)
-    rows, columns = targets[0].shape[1:]
+    step = -settings.lr * rms_scale(*targets[0].shape[1:])
     for target, part in zip(targets, parts, strict=True):
-        update = part if target.shape[1] <= target.shape[2] else part.mT
-        target.add_(update, alpha=-settings.lr * rms_scale(rows, columns))
+        target.add_(part if target.shape[1] <= target.shape[2] else part.mT, alpha=step)
 
 
 def _update_cut(name: str, parameter: DTensor, direction: DTensor, settings: MuonSettings) -> None:

@@ -41,17 +41,14 @@ def pairs(half: str | None = None) -> list[Pair]:
             raise ValueError(f"passages.jsonl: {row['id']} is in half {row['half']!r}, which is none of {HALVES}")
     pools: dict[str, dict[str, dict[str, None]]] = {}
     for row in passages.values():
-        pool = pools.setdefault(row.get("pool", row["half"]), {})
+        pool = pools.setdefault(row.setdefault("pool", row["half"]), {})
         for kind, names in row["names"].items():
             pool.setdefault(kind, {}).update(dict.fromkeys(names))
     found = []
     for row in _rows("paraphrases.jsonl"):
         passage = passages[row["passage"]]
         own = {name for names in passage["names"].values() for name in names}
-        others = {
-            kind: [n for n in names if n not in own]
-            for kind, names in pools[passage.get("pool", passage["half"])].items()
-        }
+        others = {kind: [n for n in names if n not in own] for kind, names in pools[passage["pool"]].items()}
         found.append(
             Pair(
                 f"{passage['id']}/{row['style']}",
