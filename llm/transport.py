@@ -9,6 +9,9 @@ before anything reads them, and travel over one aiohttp session.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from urllib.request import getproxies
 
 import aiohttp
@@ -27,7 +30,8 @@ class _Session:
     """One aiohttp session, opened by the event loop that uses it."""
 
     def __init__(self, timeout: float) -> None:
-        self._deadline = aiohttp.ClientTimeout(total=timeout, connect=min(timeout, CONNECT))
+        # The total is `_within`'s: aiohttp's own would count time in which this process stood still.
+        self._deadline = aiohttp.ClientTimeout(total=None, connect=min(timeout, CONNECT))
         self._session: aiohttp.ClientSession | None = None
 
     @property
@@ -49,12 +53,38 @@ class _Session:
             self._session = None
 
 
+@asynccontextmanager
+async def _within(seconds: float) -> AsyncIterator[None]:
+    """A time limit that gives back what its own timer comes late.
+
+    A process that stood still (starved of CPU, stopped, its machine moved elsewhere) finds the answers of all its
+    requests beside timers that have run out: giving up then would pay for every one of them again.
+
+    Raises:
+        TimeoutError: the block took longer.
+    """
+    loop = asyncio.get_running_loop()
+    due = loop.time() + seconds
+    async with asyncio.timeout(None) as limit:
+
+        def expire() -> None:
+            now = loop.time()
+            limit.reschedule(now + (now - due))
+
+        timer = loop.call_at(due, expire)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
 class LeanOpenAI(openai.AsyncOpenAI):
     """`AsyncOpenAI` with prepared requests. Use `complete`; retries are the caller's."""
 
     def __init__(self, *, base_url: str, api_key: str, timeout: float) -> None:
         super().__init__(base_url=base_url, api_key=api_key, timeout=timeout, max_retries=0)
         self._lean = _Session(timeout)
+        self._seconds = timeout
         self._template: tuple[httpx2.Request, str, CIMultiDict[str]] | None = None
 
     def _prepared(self) -> tuple[httpx2.Request, str, CIMultiDict[str]]:
@@ -75,7 +105,10 @@ class LeanOpenAI(openai.AsyncOpenAI):
         """
         request, address, headers = self._template or self._prepared()
         try:
-            async with self._lean.opened.post(address, data=body, headers=headers) as answer:
+            async with (
+                _within(self._seconds),
+                self._lean.opened.post(address, data=body, headers=headers) as answer,
+            ):
                 content = await answer.read()
         except TimeoutError as error:
             raise openai.APITimeoutError(request=request) from error  # type: ignore[arg-type]
