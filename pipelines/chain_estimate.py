@@ -18,17 +18,16 @@ from rich.table import Table
 
 from llm import runtime as runtimes
 from llm.call import Usage
-from llm.errors import EndpointRejects, RunStopped
 from llm.pricing import load_prices
-from llm.servers import ServerFailed
 from llm.spec import parse_spec
 from pipelines import agents_job, tasks_job, trajectory_job
 from pipelines.runs import inputs
 from pipelines.runs.check import check_models
+from pipelines.runs.ending import OK
 from pipelines.runs.errors import UsageError
 from pipelines.runs.estimate import parsed_rows
 from pipelines.runs.job import Job, Plan
-from pipelines.runs.launch import FAILED, OK, STOPPED, models_of
+from pipelines.runs.launch import models_of
 from pipelines.runs.preview import present
 from schemas.agentic import LEVELS, Agent, AgentTask, ReferenceCall
 from schemas.tools import dump
@@ -142,26 +141,21 @@ def preview(args: argparse.Namespace) -> int:
     """Make a few agents, their tasks and one try at each, print them, and write nothing but answers to the cache.
 
     Raises:
-        UsageError: a flag's value makes no sense, or a model does not answer.
+        UsageError: a flag's value makes no sense.
+        RunStopped: a model does not answer.
     """
     count, args.output = args.preview, None
     made = jobs(args)
     rows: list[Any] = list(itertools.islice(_toolsets(args, made[0]), count))
     console = Console()
     with tempfile.TemporaryDirectory(prefix="tokenmill-") as state:
+        runtime = runtimes.obtain(models_of(made[2], args, state))
         try:
-            runtime = runtimes.obtain(models_of(made[2], args, state))
-            try:
-                check_models(runtime)
-                for job in made:
-                    tasks = [task for row in rows for task in itertools.islice(job.tasks(row), 1)]
-                    rows = present(job, tasks, runtime, console)
-            finally:
-                runtimes.release(runtime)
-        except EndpointRejects as error:
-            raise UsageError(str(error)) from None
-        except (RunStopped, ServerFailed) as error:
-            console.print(f"stopped: {error}")
-            return STOPPED if isinstance(error, RunStopped) else FAILED
+            check_models(runtime)
+            for job in made:
+                tasks = [task for row in rows for task in itertools.islice(job.tasks(row), 1)]
+                rows = present(job, tasks, runtime, console)
+        finally:
+            runtimes.release(runtime)
     console.print("Nothing was written; the answers are in the cache, so that the run will not pay for them again.")
     return OK

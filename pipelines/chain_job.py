@@ -5,7 +5,6 @@ trajectories in `OUT` itself. A stage that is finished is not repeated, and one 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +12,11 @@ from typing import Any
 
 from pipelines import agents_job, chain_estimate, tasks_job, trajectory_job
 from pipelines.agentic_flags import add_run_flags
+from pipelines.runs.ending import FAILED, OK, ended, say
 from pipelines.runs.errors import UsageError
 from pipelines.runs.folder import OutputFolder
 from pipelines.runs.job import Job
-from pipelines.runs.launch import FAILED, OK, USAGE, launch
+from pipelines.runs.launch import launch
 from pipelines.runs.report import write_report
 from pipelines.runs.stages import stage_entry
 from pipelines.runs.survey import survey_run
@@ -66,21 +66,20 @@ def add_chain(kinds: argparse._SubParsersAction, name: str) -> None:
 
 def run(args: argparse.Namespace, beam_args: Sequence[str]) -> int:
     """Run the stages one after another; the exit code, that of the stage that ended the chain."""
-    try:
-        if not args.input:
-            raise UsageError("--tools DIR is required")
-        if args.estimate:
-            return chain_estimate.show(args)
-        if args.preview:
-            return chain_estimate.preview(args)
-        if not args.output:
-            raise UsageError("--output DIR is required (or --preview N, or --estimate)")
-        for stage in CHAIN[
-            1:
-        ]:  # what is wrong with a later stage's flags is told before the first one has cost anything
-            stage.make(argparse.Namespace(**vars(args)))
-    except UsageError as error:
-        return _say(str(error), USAGE)
+    return ended(lambda: _run(args, beam_args))
+
+
+def _run(args: argparse.Namespace, beam_args: Sequence[str]) -> int:
+    if not args.input:
+        raise UsageError("--tools DIR is required")
+    if args.estimate:
+        return chain_estimate.show(args)
+    if args.preview:
+        return chain_estimate.preview(args)
+    if not args.output:
+        raise UsageError("--output DIR is required (or --preview N, or --estimate)")
+    for stage in CHAIN[1:]:  # what is wrong with a later stage's flags is told before the first one has cost anything
+        stage.make(argparse.Namespace(**vars(args)))
     output = args.output.rstrip("/")
     args.account = f"agentic {output if '://' in output else Path(output).resolve()}"
     produced, args.stages = args.input, []
@@ -90,11 +89,7 @@ def run(args: argparse.Namespace, beam_args: Sequence[str]) -> int:
         stage_args = argparse.Namespace(**{**vars(args), "input": list(produced), "output": folder.path})
         if number > 1:
             stage_args.limit = None  # the limit is of what the chain reads
-        try:
-            job = stage.make(stage_args)
-        except UsageError as error:
-            return _say(str(error), USAGE)
-        code = launch(job, stage_args, beam_args)
+        code = launch(stage.make(stage_args), stage_args, beam_args)
         manifest = folder.manifest() if code in (OK, FAILED) else None
         if manifest is None:
             return code
@@ -120,9 +115,4 @@ def _nothing(
         f"the chain ends at its stage {stage.name}, which kept nothing: {counts['rejected']:,} refused, "
         f"{counts['failed']:,} failed ({told}); see {shown}"
     )
-    return _say(line, OK if counts["rejected"] and not counts["failed"] else FAILED)
-
-
-def _say(line: str, code: int) -> int:
-    print(f"tokenmill: {line}", file=sys.stderr, flush=True)
-    return code
+    return say(line, OK if counts["rejected"] and not counts["failed"] else FAILED)

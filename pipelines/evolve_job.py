@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -36,10 +35,11 @@ from pipelines.evolve import (
 )
 from pipelines.evolve_plan import estimate
 from pipelines.runs import options
+from pipelines.runs.ending import FAILED, OK, ended, say
 from pipelines.runs.errors import UsageError
 from pipelines.runs.folder import OutputFolder
 from pipelines.runs.job import Job
-from pipelines.runs.launch import FAILED, OK, USAGE, launch
+from pipelines.runs.launch import launch
 from pipelines.tool_flags import Curation, add_curation, curation
 from pipelines.transforms.records import RecordParser
 from schemas.agentic import Domain, RefusedDomain
@@ -97,14 +97,15 @@ def add_evolve(kinds: argparse._SubParsersAction) -> None:
 
 def evolve(args: argparse.Namespace, beam_args: Sequence[str]) -> int:
     """Run both stages, or what is left of them; the exit code."""
-    try:
+
+    def run() -> int:
         plan = Settings.of(args)
         with _listed(plan.categories, args) as listed:
             if args.estimate or args.preview:
                 return launch(plan.whole(), _stage(args, [listed], args.output), beam_args)
             return _chain(plan, args, beam_args, listed)
-    except UsageError as error:
-        return _say(str(error), USAGE)
+
+    return ended(run)
 
 
 def _chain(plan: Settings, args: argparse.Namespace, beam_args: Sequence[str], listed: str) -> int:
@@ -117,7 +118,7 @@ def _chain(plan: Settings, args: argparse.Namespace, beam_args: Sequence[str], l
     if finished is None:
         return code
     if not finished["counts"]["accepted"]:
-        return _say(f"no domain was kept, so that there is nothing to write tools for; see {stage}/report.html", FAILED)
+        return say(f"no domain was kept, so that there is nothing to write tools for; see {stage}/report.html", FAILED)
     return launch(plan.tools(), _stage(args, [f"{stage}/data/*.parquet"], out, args.limit), beam_args)
 
 
@@ -325,8 +326,3 @@ def view(row: ToolSpec | Domain) -> RenderableType:
     if detail := getattr(row, "detail", ""):
         shown.append(Text(f"  {detail}", "yellow"))
     return Group(*shown)
-
-
-def _say(line: str, code: int) -> int:
-    print(f"tokenmill: {line}", file=sys.stderr, flush=True)
-    return code

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import hashlib
-import importlib.metadata
 import platform
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,24 +20,31 @@ from llm.errors import RunStopped
 from llm.models import Models
 from llm.pricing import load_prices
 from pipelines.runs.check import check_models
+from pipelines.runs.ending import FAILED, OK
 from pipelines.runs.errors import RunFailed, UsageError
-from pipelines.runs.folder import KINDS, MANIFEST, WORK, OutputFolder, count_column
-from pipelines.runs.masking import masked_command
+from pipelines.runs.finish import finish
+from pipelines.runs.folder import KINDS, WORK, OutputFolder, count_column
 from pipelines.runs.options import default_cache
 from pipelines.runs.progress import Figures, Progress
-from pipelines.runs.report import write_report
-from pipelines.runs.survey import survey_run
+from pipelines.runs.record import (
+    Begun,
+    described_calls,
+    described_models,
+    described_prompts,
+    fingerprint_of,
+    record,
+    tell,
+)
 from pipelines.runs.tool_card import write_tool_card
 from pipelines.tool_flags import Curation, curation
 from pipelines.tool_quality import CurateTools
 from pipelines.tool_specs import build
 from pipelines.transforms import NAMESPACE
-from schemas.manifest import Manifest
 from tools_repo.harvest import Harvester
 from tools_repo.sandbox import SandboxUnavailable
 from tools_repo.sources import Source
 
-OK, FAILED = 0, 1
+JOB = "tools harvest"
 PACKAGES = ("tokenmill", "apache-beam", "mcp", "uv", "jsonschema", "pyarrow")
 
 
@@ -68,20 +71,16 @@ def harvest_run(
         "network": args.network,
         "python": ".".join(platform.python_version_tuple()[:2]),
     }
-    used = [
-        chosen.described_prompts(),
-        [[m["role"], m["model"], m["params"]] for m in chosen.described_models()],
-        args.seed,
-    ]
-    shape = orjson.dumps([config, [[i["file"], i["stamp"]] for i in inputs], used], option=orjson.OPT_SORT_KEYS)
-    fingerprint = hashlib.sha256(shape).hexdigest()
+    served, used = described_models(chosen.roles), described_prompts(chosen.prompts)
+    shape = {"job": JOB, "config": config, "seed": args.seed, "inputs": [[i["file"], i["stamp"]] for i in inputs]}
+    fingerprint = fingerprint_of(shape, served, used)
     earlier = out.manifest()
     if earlier is not None and not args.overwrite:
         if earlier.get("fingerprint") != fingerprint:
             raise UsageError(f"--output {out.path} holds a finished run of other settings; add --overwrite")
         print(f"{out.path} is finished already; --overwrite harvests again", file=sys.stderr)
         return OK if earlier["counts"]["accepted"] else FAILED
-    started, clock = datetime.now(UTC), time.monotonic()
+    begun = Begun()
     with tempfile.TemporaryDirectory(prefix="tokenmill-") as state:
         models = _models(args, chosen, out, state)
         with _answering(models):
@@ -90,36 +89,28 @@ def harvest_run(
             counters = _execute(sources, harvester, out.at(WORK), args.max_concurrency, curate, Path(state))
     paths = {kind: out.unfinished(kind) for kind in KINDS}
     counts = _counts(counters, paths, len(sources))
-    manifest = Manifest(
-        job="tools harvest",
+    manifest = record(
+        begun,
+        args,
+        paths,
+        packages=PACKAGES,
+        models=served,
+        used=used,
+        job=JOB,
         title="Tools of real MCP servers, as the servers themselves list them",
-        command=masked_command(args.command_line),
         config=config,
         fingerprint=fingerprint,
-        seed=args.seed,
-        started=started.isoformat(timespec="seconds"),
-        finished=datetime.now(UTC).isoformat(timespec="seconds"),
-        duration_s=round(time.monotonic() - clock, 3),
-        versions=_versions(),
-        models=chosen.described_models(),
-        prompts=chosen.described_prompts(),
         inputs=inputs,
         counts=counts,
-        reasons=count_column(paths["rejected"], "reason"),
-        errors=count_column(paths["failed"], "error"),
-        languages={},
-        licenses=count_column(paths["data"], "license"),
-        calls=chosen.calls(counters, load_prices()),
+        calls=described_calls(chosen.roles, counters, load_prices()),
     )
-    _finish(out, manifest)
-    print(
+    finish(out, manifest, write_tool_card)  # which rows these are does not depend on there being any
+    tell(
+        manifest,
+        out,
         f"{counts['accepted']:,} tools of {counts['servers']:,} servers kept, {counts['rejected']:,} tools refused, "
-        f"{counts['servers_failed']:,} of {counts['read']:,} servers failed, in {manifest.duration_s:.0f} s"
+        f"{counts['servers_failed']:,} of {counts['read']:,} servers failed, in {manifest.duration_s:.0f} s",
     )
-    for what, found in (("refused for", manifest.reasons), ("failed with", manifest.errors)):
-        if found:
-            print(f"{what}: " + ", ".join(f"{reason} {n:,}" for reason, n in list(found.items())[:8]))
-    print(f"report  {out.at('report.html')}\ndata    {out.at('data')}\ncard    {out.at('README.md')}")
     return OK if counts["accepted"] else FAILED
 
 
@@ -131,7 +122,7 @@ def _models(args: argparse.Namespace, chosen: Curation, out: OutputFolder, state
     return Models(
         roles=chosen.roles,
         cache=args.cache or default_cache(),
-        run=f"tools harvest {Path(out.path).resolve()}",
+        run=f"{JOB} {Path(out.path).resolve()}",
         budget=args.max_tokens,
         state=str(own),
     )
@@ -228,28 +219,3 @@ def _counts(counters: dict[str, int], paths: dict[str, list[str]], sources: int)
         "servers": servers,
         "servers_failed": broken,
     }
-
-
-def _finish(out: OutputFolder, manifest: Manifest) -> None:
-    """Final names, card, report, and last of all the manifest."""
-    try:
-        manifest.files = out.publish()
-        folder = Path(out.path)
-        survey = survey_run(folder)
-        manifest.coverage = survey.tools and survey.tools.as_dict()
-        write_tool_card(folder, manifest, survey)
-        write_report(folder, manifest, survey)
-        out.write(MANIFEST, orjson.dumps(manifest.as_dict(), option=orjson.OPT_INDENT_2))
-        out.end()
-    except OSError as error:
-        raise RunFailed(f"{out.path}: {error.strerror or error}") from error
-
-
-def _versions() -> dict[str, str]:
-    versions = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return versions

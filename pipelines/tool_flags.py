@@ -6,14 +6,10 @@ import argparse
 from dataclasses import dataclass
 from typing import Any
 
-import prompts
 from judges.similarity import Embedder
 from judges.tools import ToolClarity
-from llm.call import Usage
 from llm.models import Role
-from llm.pricing import Prices
 from llm.spec import SpecError, parse_spec
-from llm.stats import RoleStats
 from pipelines.runs import options
 from pipelines.runs.errors import UsageError
 from tools_repo.likeness import Likeness
@@ -43,30 +39,6 @@ class Curation:
     @property
     def prompts(self) -> tuple[str, ...]:
         return (self.judge.prompt, "structured/repair") if self.judge else ()
-
-    def described_models(self) -> list[dict[str, Any]]:
-        """For the manifest."""
-        specs = {name: (parse_spec(role.spec), role.params) for name, role in self.roles.items()}
-        return [{"role": n, "spec": s.text, "model": s.model, "params": p} for n, (s, p) in specs.items()]
-
-    def described_prompts(self) -> list[dict[str, Any]]:
-        """For the manifest."""
-        used = [prompts.load(name) for name in self.prompts]
-        texts = ["\n\n".join(f"# {role}\n{text}" for role, text in prompt.parts) for prompt in used]
-        return [
-            {"name": p.name, "version": p.version, "sha256": p.sha256, "text": text}
-            for p, text in zip(used, texts, strict=True)
-        ]
-
-    def calls(self, counters: dict[str, int], prices: Prices) -> dict[str, Any]:
-        """What the judge's calls came to, for the manifest."""
-        found: dict[str, Any] = {}
-        for name, role in self.roles.items():
-            stats = {key: counters.get(f"{name}/{key}", 0) for key in RoleStats().as_dict()}
-            spec = parse_spec(role.spec)
-            usage = Usage(stats["prompt_tokens"], stats["completion_tokens"], stats["cached_tokens"])
-            found[name] = {**stats, "usd": 0.0 if spec.local else prices.cost(spec.model, usage)}
-        return found
 
 
 def add_curation(parser: argparse.ArgumentParser, *, judge_llm: bool = True) -> None:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from llm.errors import EndpointRejects, RunStopped
-from llm.servers import ServerFailed
 from pipelines.curate_job import add_curate
 from pipelines.evolve_job import add_evolve
 from pipelines.harvest_run import harvest_run
 from pipelines.implement_job import add_implement
 from pipelines.runs import options
-from pipelines.runs.errors import RunFailed, UsageError
+from pipelines.runs.ending import FAILED, OK, ended
+from pipelines.runs.errors import UsageError
 from pipelines.runs.folder import OutputFolder
 from pipelines.tool_flags import add_curation
 from pipelines.tool_specs import Offer, ask
@@ -26,8 +24,6 @@ from tools_repo.harvest import Harvester
 from tools_repo.sandbox import SandboxUnavailable
 from tools_repo.servers import SHIPPED
 from tools_repo.sources import Source, read_sources
-
-OK, FAILED, USAGE, STOPPED = 0, 1, 2, 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -90,21 +86,14 @@ def add_harvest(kinds: argparse._SubParsersAction) -> None:
 def harvest_command(args: argparse.Namespace) -> int:
     """Harvest real tool specifications. Servers are installed from PyPI and npm without running their code, started in
     a sandbox without network, asked for their tools, and stopped."""
+    return ended(lambda: _sandboxed(args), kept="what is installed by now is kept")
+
+
+def _sandboxed(args: argparse.Namespace) -> int:
     try:
         return _harvest(args)
-    except (UsageError, SandboxUnavailable, EndpointRejects) as error:
-        return _say(str(error), USAGE)
-    except RunStopped as error:
-        return _say(f"stopped: {error}", STOPPED)
-    except (RunFailed, ServerFailed) as error:
-        return _say(str(error), FAILED)
-    except KeyboardInterrupt:
-        return _say("interrupted; repeat the command: what is installed by now is kept", 130)
-
-
-def _say(line: str, code: int) -> int:
-    print(f"tokenmill: {line}", file=sys.stderr, flush=True)
-    return code
+    except SandboxUnavailable as error:
+        raise UsageError(str(error)) from None
 
 
 def _harvest(args: argparse.Namespace) -> int:

@@ -132,6 +132,15 @@ def test_order_of_answers_and_worker_processes_do_not_change_a_byte(corpus, tmp_
     )
 
 
+def test_a_model_server_that_is_not_installed_is_one_line(corpus, tmp_path, run, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    code, stdout, err = run("knowledge", "--input", corpus, "--output", tmp_path / "out", "--llm", "vllm:owner/model")
+    assert code == 1 and not stdout and not (tmp_path / "out" / "manifest.json").exists()
+    assert err.splitlines() == [
+        "tokenmill: vllm:owner/model needs vLLM, which is not installed here: pip install tokenmill[vllm]"
+    ]
+
+
 @pytest.mark.parametrize("mode", ["in_memory", "multi_processing"])
 def test_faults_of_the_server_lose_and_double_nothing(tmp_path, run, mode):
     corpus = tmp_path / "corpus.jsonl"

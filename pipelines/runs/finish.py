@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import orjson
@@ -17,7 +17,7 @@ from pipelines.runs.card import write_card
 from pipelines.runs.errors import RunFailed
 from pipelines.runs.folder import MANIFEST, OutputFolder
 from pipelines.runs.report import write_report
-from pipelines.runs.survey import survey_run
+from pipelines.runs.survey import Survey, survey_run
 from schemas.manifest import Manifest
 
 _SOON = 3.0
@@ -45,8 +45,11 @@ def _prepare() -> None:
         templates.load()
 
 
-def finish(out: OutputFolder, manifest: Manifest) -> None:
+def finish(out: OutputFolder, manifest: Manifest, card: Callable[[Path, Manifest, Survey], Path] = write_card) -> None:
     """Make the folder a finished run. The manifest is written last: without it nothing looks finished.
+
+    Args:
+        card: what writes the dataset card.
 
     Raises:
         RunFailed: a file cannot be written.
@@ -57,7 +60,7 @@ def finish(out: OutputFolder, manifest: Manifest) -> None:
             survey = survey_run(folder)
             manifest.trajectories = survey.trajectories and survey.trajectories.as_dict()
             manifest.coverage = survey.tools and survey.tools.as_dict()
-            for write, name in ((write_card, "README.md"), (write_report, "report.html")):
+            for write, name in ((card, "README.md"), (write_report, "report.html")):
                 written = write(folder, manifest, survey)
                 if not out.local:
                     out.write(name, Path(written).read_bytes())

@@ -3,44 +3,37 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
-import importlib.metadata
 import os
-import platform
-import sys
 import tempfile
-import time
-import traceback
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-import prompts
 from llm import runtime as runtimes
-from llm.call import Usage
-from llm.errors import EndpointRejects, RunStopped
 from llm.models import Models
 from llm.pricing import Prices, load_prices
-from llm.servers import ServerFailed
-from llm.spec import parse_spec
-from llm.stats import RoleStats
 from pipelines.runs import estimate, inputs, preview
 from pipelines.runs.check import check_models
-from pipelines.runs.errors import RunFailed, UsageError
+from pipelines.runs.ending import FAILED, OK, ended, say
+from pipelines.runs.errors import UsageError
 from pipelines.runs.finish import finish, prepared
-from pipelines.runs.folder import KINDS, OutputFolder, check_sum, count_column
+from pipelines.runs.folder import KINDS, OutputFolder, check_sum
 from pipelines.runs.job import Job
-from pipelines.runs.masking import masked_command
 from pipelines.runs.options import default_cache
 from pipelines.runs.progress import Progress
+from pipelines.runs.record import (
+    Begun,
+    described_calls,
+    described_models,
+    described_prompts,
+    fingerprint_of,
+    record,
+    tell,
+)
 from pipelines.runs.runner import choose
 from pipelines.transforms.rollout import EXTRA
 from schemas.manifest import Manifest
 
-OK, FAILED, USAGE, STOPPED, INTERRUPTED = 0, 1, 2, 3, 130
 SHARD_BYTES = 64_000_000
 """Input bytes per output shard, all rephrasings counted."""
 FEW, SMALL_SHARD_BYTES = 16, 1_000_000
@@ -50,28 +43,7 @@ PACKAGES = ("tokenmill", "apache-beam", "openai", "pyarrow", "sentence-transform
 
 def launch(job: Job, args: argparse.Namespace, beam_args: Sequence[str]) -> int:
     """Run a job and return the exit code; whatever goes wrong that a user can act on is one line on stderr."""
-    try:
-        try:
-            return _launch(job, args, beam_args)
-        except Exception:
-            if os.environ.get("TOKENMILL_DEBUG"):
-                traceback.print_exc()
-            raise
-    except UsageError as error:
-        return _say(str(error), USAGE)
-    except EndpointRejects as error:
-        return _say(str(error), USAGE)
-    except RunStopped as error:
-        return _say(f"stopped: {error}", STOPPED)
-    except (RunFailed, ServerFailed) as error:
-        return _say(str(error), FAILED)
-    except KeyboardInterrupt:
-        return _say("interrupted; repeat the command to go on: every answer received so far is kept", INTERRUPTED)
-
-
-def _say(line: str, code: int) -> int:
-    print(f"tokenmill: {line}", file=sys.stderr, flush=True)
-    return code
+    return ended(lambda: _launch(job, args, beam_args))
 
 
 def _launch(job: Job, args: argparse.Namespace, beam_args: Sequence[str]) -> int:
@@ -84,7 +56,7 @@ def _launch(job: Job, args: argparse.Namespace, beam_args: Sequence[str]) -> int
     if not found.pieces or found.rows == 0:
         raise UsageError(f"--input {' '.join(args.input)}: there are no rows")
     for note in job.notes:
-        _say(note, OK)
+        say(note, OK)
     if args.estimate:
         estimate.show(job, found, prices, args)
         return OK
@@ -125,13 +97,14 @@ def _run(
     out: OutputFolder,
     prices: Prices,
 ) -> int:
-    config, used = _config(job, args), [prompts.load(name) for name in job.prompts]
-    fingerprint = _fingerprint(job, config, used, found)
+    config, served, used = _config(job, args), described_models(job.roles), described_prompts(job.prompts)
+    shape = {"job": job.name, "config": config, "inputs": [[f.name, f.stamp] for f in found.files]}
+    fingerprint = fingerprint_of(shape, served, used)
     earlier = out.manifest()
     if earlier is not None and not _to_be_replaced(earlier, fingerprint, args, out):
-        _say(f"{out.path} is finished already: {_counted(earlier['counts'])}. Nothing was done", OK)
+        say(f"{out.path} is finished already: {_counted(earlier['counts'])}. Nothing was done", OK)
         return _verdict(earlier["counts"])
-    started, clock = datetime.now(UTC), time.monotonic()
+    begun = Begun()
     runner = choose(beam_args, found, job)
     if not runner.local:
         models = _elsewhere(models)
@@ -144,7 +117,7 @@ def _run(
             total = found.rows and found.rows * job.tasks_per_row * job.rows_per_task
             with Progress(Path(models.state or "/nonexistent"), total), prepared():
                 counters = runner.execute(job, models, found, out, _shards(job, found), zygote)
-            calls = _calls(job, counters, prices)
+            calls = described_calls(job.roles, counters, prices)
         finally:
             runtimes.release(runtime)
     finally:
@@ -162,25 +135,19 @@ def _run(
         },
     }
     check_sum(counts, job.tasks_per_row)
-    manifest = Manifest(
+    manifest = record(
+        begun,
+        args,
+        paths,
+        packages=PACKAGES,
+        models=served,
+        used=used,
         job=job.name,
         title=job.title,
-        command=masked_command(args.command_line),
         config=config,
         fingerprint=fingerprint,
-        seed=args.seed,
-        started=started.isoformat(timespec="seconds"),
-        finished=datetime.now(UTC).isoformat(timespec="seconds"),
-        duration_s=round(time.monotonic() - clock, 3),
-        versions=_versions(),
-        models=_described_models(job),
-        prompts=[{"name": p.name, "version": p.version, "sha256": p.sha256, "text": _template(p)} for p in used],
         inputs=found.manifest(counters),
         counts=counts,
-        reasons=count_column(paths["rejected"], "reason"),
-        errors=count_column(paths["failed"], "error"),
-        languages=count_column(paths["data"], "language"),
-        licenses=count_column(paths["data"], "license"),
         calls=calls,
         stages=getattr(args, "stages", []),
     )
@@ -214,26 +181,6 @@ def _config(job: Job, args: argparse.Namespace) -> dict[str, Any]:
     return {**job.config, "seed": args.seed, "limit": args.limit, "max_document_bytes": args.max_document_bytes}
 
 
-def _described_models(job: Job) -> list[dict[str, Any]]:
-    described = []
-    for name, role in job.roles.items():
-        spec = parse_spec(role.spec)
-        described.append({"role": name, "spec": spec.text, "model": spec.model, "params": role.params})
-    return described
-
-
-def _fingerprint(job: Job, config: dict[str, Any], used: Sequence[prompts.Prompt], found: inputs.Inputs) -> str:
-    """Hash of all that shapes the rows. Where a model is served does not."""
-    shape = {
-        "job": job.name,
-        "config": config,
-        "models": {m["role"]: [m["model"], m["params"]] for m in _described_models(job)},
-        "prompts": {p.id: p.sha256 for p in used},
-        "inputs": [[f.name, f.stamp] for f in found.files],
-    }
-    return hashlib.sha256(orjson.dumps(shape, option=orjson.OPT_SORT_KEYS)).hexdigest()
-
-
 def _elsewhere(models: Models) -> Models:
     """The models as workers on other machines need them: no local state, no parent to follow.
 
@@ -247,17 +194,6 @@ def _elsewhere(models: Models) -> Models:
     return dataclasses.replace(models, state="", worker_of=0)
 
 
-def _calls(job: Job, counters: dict[str, int], prices: Prices) -> dict[str, Any]:
-    """What the calls of this invocation came to, by role, with their cost where the price is known."""
-    calls: dict[str, Any] = {}
-    for name, role in job.roles.items():
-        stats = {key: counters.get(f"{name}/{key}", 0) for key in RoleStats().as_dict()}
-        spec = parse_spec(role.spec)
-        usage = Usage(stats["prompt_tokens"], stats["completion_tokens"], stats["cached_tokens"])
-        calls[name] = {**stats, "usd": 0.0 if spec.local else prices.cost(spec.model, usage)}
-    return calls
-
-
 def _rows(paths: Sequence[str]) -> int:
     import pyarrow.parquet as pq
     from apache_beam.io.filesystem import CompressionTypes
@@ -268,20 +204,6 @@ def _rows(paths: Sequence[str]) -> int:
         with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
             total += pq.ParquetFile(file).metadata.num_rows
     return total
-
-
-def _versions() -> dict[str, str]:
-    versions = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return versions
-
-
-def _template(prompt: prompts.Prompt) -> str:
-    return "\n\n".join(f"# {role}\n{text}" for role, text in prompt.parts)
 
 
 def _counted(counts: dict[str, int]) -> str:
@@ -299,12 +221,9 @@ def _report(out: OutputFolder, manifest: Manifest) -> None:
     tokens = sum(c["prompt_tokens"] + c["completion_tokens"] for c in calls)
     costs = [c["usd"] for c in calls]
     cost = "cost unknown" if None in costs else f"${sum(costs):.4f}" if any(costs) else "free"
-    print(
-        f"{_counted(manifest.counts)} of {manifest.counts['read']:,} rows read\n"
-        f"{paid:,} calls paid, {cached:,} from the cache; {tokens:,} tokens ({cost}) in {manifest.duration_s:.0f} s"
+    tell(
+        manifest,
+        out,
+        f"{_counted(manifest.counts)} of {manifest.counts['read']:,} rows read",
+        f"{paid:,} calls paid, {cached:,} from the cache; {tokens:,} tokens ({cost}) in {manifest.duration_s:.0f} s",
     )
-    if manifest.reasons:
-        print("refused for: " + ", ".join(f"{reason} {n:,}" for reason, n in list(manifest.reasons.items())[:8]))
-    if manifest.errors:
-        print("failed with: " + ", ".join(f"{error} {n:,}" for error, n in list(manifest.errors.items())[:8]))
-    print(f"report  {out.at('report.html')}\ndata    {out.at('data')}\ncard    {out.at('README.md')}")
