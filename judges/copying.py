@@ -10,6 +10,12 @@ from schemas.verdicts import Finding, Verdict
 
 CHECK = "copying"
 _QUOTATION = re.compile(r'"[^"\n]{1,1000}"|“[^”\n]{1,1000}”|„[^“”\n]{1,1000}[“”]|«[^»\n]{1,1000}»|「[^」\n]{1,1000}」')
+_FENCE = re.compile(r"^(?:```|~~~)", re.MULTILINE)
+_FENCED = re.compile(r"^(?:```|~~~)[^\n]*\n.*?(?:^(?:```|~~~)|\Z)", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"[=(){}\[\]<>;_\\|$#@&*+^~]")
+"""What prose that somebody has fenced in seldom has."""
+_GONE = "\0"
+"""Where a kept line was: no evidence goes across it."""
 _QUOTE_MARKS = re.compile(r'["“„«「]')
 
 
@@ -18,7 +24,8 @@ class Copying:
     """Refuses with `copies_source`.
 
     Only words in runs of at least 8 shared words count. Names, numbers and whatever the source puts in quotation marks
-    may stay as they are. Sources of under `min_words` words leave no room for other words and always pass.
+    may stay as they are, and so may lines of code and tables of short cells. Sources of under `min_words` words beside
+    those leave no room for other words and always pass.
     """
 
     max_share: float = 0.4
@@ -35,6 +42,9 @@ class Copying:
 
     def __call__(self, source: str, rewrite: str) -> Verdict:
         shared = shared_ngrams(rewrite, source)
+        if shared and (lines := _kept_lines(source)):
+            source, rewrite = _without(source, lines), _without(rewrite, lines)
+            shared = shared_ngrams(rewrite, source)
         if not shared or len(words(source)) < self.min_words:
             return _CLEAN
         shared -= _quoted_ngrams(source)
@@ -60,6 +70,20 @@ def _quoted_ngrams(source: str) -> frozenset[tuple[str, ...]]:
     if 3 * sum(map(len, quotations)) > 2 * len(source):
         return frozenset()
     return frozenset(gram for quotation in quotations for gram in ngrams(quotation))
+
+
+def _kept_lines(source: str) -> frozenset[str]:
+    """Lines that have no other wording: fenced code, and rows of tables whose cells are short."""
+    fenced = (
+        [line for block in _FENCED.finditer(source) for line in block[0].splitlines()] if _FENCE.search(source) else []
+    )
+    code = {line.strip() for line in fenced if len(split(line)) < N or _CODE.search(line)}
+    rows = {line.strip() for line in source.splitlines() if line.count("|") > 1} if "|" in source else set()
+    return frozenset(code | {row for row in rows if all(len(split(cell)) < N for cell in row.split("|"))}) - {""}
+
+
+def _without(text: str, lines: frozenset[str]) -> str:
+    return "\n".join(_GONE if line.strip() in lines else line for line in text.splitlines())
 
 
 def _free(word: str) -> bool:
@@ -101,4 +125,4 @@ def _excerpt(text: str, start: int, end: int, limit: int = 240) -> str:
         last = position
         if i >= start and last - first >= limit:
             break
-    return text[first:last]
+    return text[first:last].partition(_GONE)[0].rstrip()

@@ -25,6 +25,7 @@ from judges.fact_derived import (
     misconverted,
     recounts,
     same_times,
+    unit_left_out,
     worked_out,
 )
 from judges.fact_names import names_added, names_lost
@@ -329,7 +330,7 @@ def _units_changed(source: str, before: Facts, after: Facts) -> list[Difference]
                 if fact.unit not in SIZES:
                     settled.add(key)
                     changed.pop(key, None)
-            elif not any({fact.unit, unit} in _ALIKE for unit in units[key]):
+            elif not (any({fact.unit, unit} in _ALIKE for unit in units[key]) or unit_left_out(fact, source, before)):
                 changed.setdefault(key, fact)
         elif fact.unit in SIZES or fact.unit == "%":
             places = [f for f in before.numbers if f.keys[0] == key]

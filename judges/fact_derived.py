@@ -216,6 +216,18 @@ def _sentence(text: str, fact: Fact) -> tuple[int, int]:
 _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n")
 
 
+def unit_left_out(fact: Fact, text: str, facts: Facts) -> bool:
+    """Whether `text` states the number without its unit, in a sentence that measures another in it: "two minutes at 500
+    rpm, then ten at 2,500"."""
+    return any(
+        not bare.unit
+        and bare.keys[0] == fact.keys[0]
+        and any(f.unit == fact.unit and begin <= f.start < end for f in facts.numbers)
+        for bare in facts.numbers
+        for begin, end in [_sentence(text, bare)]
+    )
+
+
 def _adds_up(fact: Fact, text: str, facts: Facts) -> bool:
     """Whether the two to four numbers of the sentence right after this one, or before it, add up to it.
 
@@ -238,6 +250,8 @@ def _lists(fact: Fact, text: str) -> bool:
     listed = _listed_after(fact, text, max(end, fact.end + _NEAR))
     if str(listed) == fact.keys[0]:
         return True
+    if str(_listed_below(text, end)) == fact.keys[0]:
+        return True
     if listed and len(_AND.findall(text, fact.end, end)) == 1:
         return False  # this list is all that the number can mean
     if fact.keys[0] not in _FEW:
@@ -247,6 +261,22 @@ def _lists(fact: Fact, text: str) -> bool:
         if ands and (commas := clause.count(",", 0, ands[-1].start())) and str(commas + 2) == fact.keys[0]:
             return True
     return False
+
+
+def _listed_below(text: str, end: int) -> int:
+    """How many items the list has, or rows the table, that stands below a sentence which ends at `end`."""
+    head, _, below = text[end : end + _BLOCK].partition("\n")
+    if len(head) > 1:
+        return 0
+    items = rows = 0
+    for line in below.splitlines():
+        if _ITEM.match(line) and not rows:
+            items += 1
+        elif line.lstrip().startswith("|") and not items:
+            rows += 1
+        elif line.strip() and not (items and line[0] in " \t"):
+            break
+    return items or max(0, rows - 2)  # a table begins with its header and a rule
 
 
 def lists_at_once(fact: Fact, text: str) -> bool:
@@ -278,6 +308,9 @@ _FEW = ("3", "4")
 _NEAR = 200
 """Characters after a number in which a list may begin and end, whatever the sentence's length."""
 _LIST_AFTER = re.compile(r"(?: [^\W\d_-]+){1,5}(?:[,:] |: ?\n)([^.;:!?\n]{0,160}?),? (?:and|or|&) ")
+_BLOCK = 4_000
+"""Characters of a list or table below a sentence that are looked at."""
+_ITEM = re.compile(r"(?:[-*+•]|\d{1,2}[.)])\s")
 _ITEM_END = re.compile(r",(?= )")
 _CLAUSE_END = re.compile(r"[.;:!?()\n—–]|\b(?:namely|including|such as|like|were|are|in|on)\b")
 _AND = re.compile(r",? (?:and|or|&) ")

@@ -36,6 +36,10 @@ AFTER = re.compile(r"[ \u00a0-]?([%°€$£¥]?[^\W\d_]*)")
 _ENDING = frozenset(["no", "jr", "sr", "inc", "ltd", "co", "etc", "al"])
 """Abbreviations after which a word in capitals begins a sentence more often than it belongs to them ("No. Ships had")."""
 _SPLIT = ",.;:!?()\"'’“”‘–—-/[]*#&_\n\t"
+_LABEL_ENDS = frozenset("0123456789).")
+_CLAUSE_LABEL = re.compile(
+    r"(?:^|\n)[ \t>*#-]*(?:§ ?\d+|\d{1,2}(?:\.\d{1,2})+[.)]?|\(?(?:[a-z]|[ivx]{2,4}|\d{1,2})\)) +$"
+)
 _OPENING = " \"'“‘«([*_#>"
 
 
@@ -121,8 +125,11 @@ def unit_of(word: str, text: str, at: int) -> str:
 
 
 def starts_sentence(text: str, start: int) -> bool:
-    """Whether any word at `start` would be capitalised: after a full stop, a quotation mark, a newline, in a table's cell."""
+    """Whether any word at `start` would be capitalised: after a full stop, a quotation mark, a newline, in a table's cell,
+    after the number of a clause ("4.4 Either party", "(a) Either")."""
     at = start - 1
+    if text[start - 2 : start - 1] in _LABEL_ENDS and _CLAUSE_LABEL.search(text, max(0, start - 16), start):
+        return True
     while at >= 0 and text[at] in _OPENING and start - at < 8:
         if text[at] in "\"“‘«*#_'":
             return True

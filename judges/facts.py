@@ -83,6 +83,8 @@ _DAY_FIRST = re.compile(
     rf"(?:st|nd|rd|th)?(?: ?(?:–|-|and|to|or|,|&) ?\d{{1,2}}(?:st|nd|rd|th)?){{0,4}}(?: of)? ({_MONTH})"
 )
 _MONTH_WORD = re.compile(rf"\b{_MONTH}(?!\w)")
+_MAY_I = re.compile(r"May (?:I|we|you|he|she|it|they|one|the|an?|this|these|my|our|your|any(?:one|body)?)\b(?! \d)")
+"""A question or a wish, where it begins a sentence."""
 _YEAR_AFTER = re.compile(r"\.? (?:1\d|20)\d\d\b")
 _ORDINAL_ENDINGS = ("", "st", "nd", "rd", "th", "d")
 _ERAS = ("", "ad", "bc")
@@ -345,6 +347,8 @@ def _month(text: str, run: str, start: int, offset: int, numbers: list[Fact], of
         return days.end()
     word = _LETTERS.match(run, offset)[0]
     if word.lower() in MONTHS and (len(word) > 3 or word == "May" or _YEAR_AFTER.match(text, start + len(word))):
+        if word == "May" and _MAY_I.match(text, start) and starts_sentence(text, start):
+            return 0
         offers.add(f"m{month}")
         doubtful = word in ("May", "March", "August", "April", "June") and (
             len(run) > offset + len(word) or starts_sentence(text, start) or text[start - 2 : start - 1].isupper()

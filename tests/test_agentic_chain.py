@@ -141,7 +141,7 @@ def test_a_killed_chain_of_several_processes_goes_on_where_it_was(tools, tmp_pat
         family = psutil.Process(process.pid).children(recursive=True)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-        _, left = psutil.wait_procs(family, timeout=20)
+        _, left = psutil.wait_procs(family, timeout=60)
         assert not left and not (tmp_path / "out" / "manifest.json").exists()
         subprocess.run(argv, check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
         assert len(server.log.bodies) == undisturbed

@@ -108,7 +108,7 @@ def test_a_kill_in_the_middle_of_trajectories_resumes_from_their_calls(tasks, tm
         family = psutil.Process(process.pid).children(recursive=True)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-        psutil.wait_procs(family, timeout=20)
+        psutil.wait_procs(family, timeout=60)
         assert server.log.answered >= 60 and not (tmp_path / "out" / "manifest.json").exists()
         subprocess.run(argv, check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
         again = sum(count - 1 for count in server.log.bodies.values())

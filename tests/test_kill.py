@@ -43,7 +43,7 @@ def kill(process):
     family = psutil.Process(process.pid).children(recursive=True)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    _, left = psutil.wait_procs(family, timeout=20)
+    _, left = psutil.wait_procs(family, timeout=60)
     assert not left, f"still running after the driver was killed: {[p.cmdline() for p in left]}"
 
 

@@ -89,3 +89,37 @@ def test_scores_stay_in_range_whatever_the_texts(source, rewrite):
 def test_configuration_is_checked(kwargs):
     with pytest.raises(ValueError, match="Copying"):
         Copying(**kwargs)
+
+
+CODE = """def settings(flags, environ, file):
+    given = {key: value for key, value in flags.items() if value is not None}
+    prefixed = {key[4:].lower(): value for key, value in environ.items() if key.startswith("APP_")}
+    return ChainMap(given, prefixed, file)"""
+PROSE = """Most tools on the command line read what they are set to from a file, from the environment and from their flags, and
+whichever of these comes later wins over the ones that came before it in this order."""
+
+
+def test_code_may_stay_and_the_words_around_it_may_not():
+    source = f"{PROSE}\n\n```python\n{CODE}\n```\n"
+    reworded = "Three places tell a tool its settings: files, then environment variables, then flags, each overriding."
+    assert copying(source, f"{reworded}\n\n```python\n{CODE}\n```").passed
+    verdict = copying(source, f"{PROSE}\n\n```python\n{CODE}\n```")
+    assert verdict.reason == "copies_source"
+    (finding,) = verdict.findings
+    assert finding.rewrite in PROSE and "def settings" not in finding.rewrite
+    alone = f"```python\n{CODE}\n```"
+    assert copying(alone, alone).passed, "a chunk of nothing but code has no other words"
+
+
+def test_a_fence_around_prose_does_not_make_it_code():
+    fenced = f"```\n{PROSE}\n```"
+    assert copying(fenced, fenced).reason == "copies_source"
+
+
+def test_rows_of_short_cells_may_stay_and_long_cells_may_not():
+    gases = [("Helium", 2, -268.9, 0.1786), ("Neon", 10, -246.0, 0.9002), ("Argon", 18, -185.8, 1.784)]
+    head = "| Gas | Atomic number | Boiling point in degrees | Density in grams per litre |\n|---|---|---|---|\n"
+    table = head + "\n".join(f"| {' | '.join(map(str, gas))} |" for gas in gases)
+    assert copying(f"{PROSE}\n\n{table}", f"Settings come from three places, later ones first.\n\n{table}").passed
+    told = f"| Tool | What it does |\n|---|---|\n| ls | {PROSE.replace(chr(10), ' ')} |"
+    assert copying(told, told).reason == "copies_source"

@@ -522,3 +522,49 @@ def test_cells_of_a_table_begin_sentences_and_degrees_end_them(rewrite):
 )
 def test_a_common_word_that_begins_a_sentence_is_no_name(rewrite):
     assert "name_added" not in kinds(rewrite, "The hat was there.")
+
+
+@pytest.mark.parametrize(
+    ("source", "rewrite"),
+    [
+        ("**May I add meat or bread?** Not in a heap: they draw rats.", "Meat and bread draw rats, so not in a heap."),
+        ("4.4 Either party may end this at once.", "4.4 Each party may end this at once."),
+        ("(b) Notwithstanding this, fees are due.", "(b) Even so, fees are due."),
+        (
+            "The rear screw is 10 mm longer. Run it at 500 rpm for two minutes, then at 2,500 rpm for ten.",
+            "The rear screw is 10 mm longer. Let it run for two minutes at 500 rpm and ten minutes at 2,500 rpm.",
+        ),
+        (
+            "Slide the motor to the left, lift the belt off, then fit the new one.",
+            "There are three steps:\n\n1. Slide the motor to the left.\n2. Lift the belt off.\n3. Fit the new one.",
+        ),
+        (
+            "Helium has the number 2, neon 10, argon 18, krypton 36 and xenon 54.",
+            "The five are:\n\n| Gas | Number |\n|---|---|\n| Helium | 2 |\n| Neon | 10 |\n| Argon | 18 |\n| Krypton | 36 |\n"
+            "| Xenon | 54 |",
+        ),
+    ],
+)
+def test_what_technical_texts_say_otherwise_is_kept(source, rewrite):
+    assert Coverage()(source, rewrite).passed
+
+
+@pytest.mark.parametrize(
+    ("source", "rewrite", "reason"),
+    [
+        ("The fair is in May. May we come? asked Tom.", "The fair is in June. May we come? asked Tom.", "date_added"),
+        ("The 2012 Giants won.", "The 2012 champions won.", "name_lost"),
+        (
+            "The screw is 10 mm longer. Run it for two minutes.",
+            "The screw is 10 min longer. Run it for two minutes.",
+            "unit_changed",
+        ),
+        (
+            "Slide the motor to the left, lift the belt off, then fit the new one.",
+            "There are four steps:\n\n1. Slide the motor to the left.\n2. Lift the belt off.\n3. Fit the new one.",
+            "number_added",
+        ),
+    ],
+)
+def test_and_what_they_change_is_not(source, rewrite, reason):
+    assert Coverage()(source, rewrite).reason == reason
