@@ -228,7 +228,7 @@ def test_another_language_is_translated_first_and_named():
     kinds = ["translate" if block(b, "text") else "judge" if b["to"] == "judge" else "note" for b in ask.asked]
     assert kinds == ["translate", "judge", "translate", "judge", "note", "judge"]
     assert {"formulas_kept", "faithfulness", "argument"} <= {j.check for j in row.verdicts}
-    assert "math/translate@1" in row.prompts and "math/judge_translation@1" in row.prompts
+    assert "math/translate@2" in row.prompts and "math/judge_translation@2" in row.prompts
     bare = FakeAsk(Teacher())
     roll(bare, problem(9, german=True, worked=False), **CODE_ONLY)
     assert len(bare.asked) == 2, "a bare number needs no translation"
