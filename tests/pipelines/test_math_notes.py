@@ -200,7 +200,7 @@ def test_the_judge_finds_gaps_with_quotes_and_the_note_is_written_again():
     row = roll(ask, problem(8)).row
     assert row.attempts == 2 and reasons(row) == ["argument_gap"]
     assert "Close the gap in the argument: Why?" in ask.to("writer")[1]["messages"][-1]["content"]
-    assert row.judge_model == "fake-judge" and "math/judge@1" in row.prompts
+    assert row.judge_model == "fake-judge" and "math/judge@2" in row.prompts
 
 
 def test_claims_of_the_judge_need_the_quotation_of_their_kind():
@@ -276,6 +276,9 @@ def test_a_document_is_noted_passage_by_passage():
     assert block(written[0], "passage").endswith(block(written[1], "source-before").removeprefix("… "))
     assert block(written[1], "notes-so-far") and f"Part 2 / {row.chunks}" in second
     assert len({body["messages"][0]["content"] for body in written}) == 1
+    for system, user in (body["messages"] for body in ask.asked):
+        blocks = re.findall(r"^<([a-z-]+)-[0-9a-f]{8}>$", user["content"], re.MULTILINE)
+        assert blocks and all(f"<{name}>" in system["content"] for name in blocks), blocks
     for numbers in re.findall(r"\$(\d+) \\cdot (\d+)", row.source_text):
         assert f"{numbers[0]} \\cdot {numbers[1]}" in row.text
 
