@@ -12,6 +12,7 @@ from judges.disputes import Dispute
 from judges.faithfulness import Faithfulness
 from judges.gaps import Gaps
 from judges.language import UNDETERMINED, code
+from judges.voting import REPAIR
 from llm.spec import parse_spec
 from pipelines.chunking import count_tokens
 from pipelines.math_notes import STYLES, MathNotes, build
@@ -107,9 +108,9 @@ def job(args: argparse.Namespace) -> Job:
         config = MathNotes(step, args.notes, parser, args.max_document_bytes)
     except ValueError as error:
         raise UsageError(f"--notes {args.notes}: {error}") from None
-    used = [NOTE, PASSAGE, *step.translate.prompt_names, *prompts.names(STYLES)]
+    used = [NOTE, PASSAGE, REPAIR, *step.translate.prompt_names, *prompts.names(STYLES)]
     if judge is not None:
-        used += [judge.prompt, DISPUTE]
+        used += [*judge.prompt_names, DISPUTE]
     notes = ()
     if parse_spec(args.llm).kind == "embedded":
         notes = (
@@ -126,7 +127,7 @@ def job(args: argparse.Namespace) -> Job:
         build=partial(_build, config),
         estimate=partial(estimate, step),
         rows={"data": LearningNote, "rejected": RefusedNote, "failed": FailedRow},
-        prompts=tuple(used),
+        prompts=tuple(dict.fromkeys(used)),
         config={
             "notes": args.notes,
             "languages": list(selected),

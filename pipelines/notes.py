@@ -21,6 +21,7 @@ from judges.disputes import Dispute
 from judges.gaps import Gaps
 from judges.language import UNDETERMINED, detect
 from judges.math import Algebra
+from judges.voting import REPAIR
 from llm.call import Ask
 from llm.structured import StructuredAnswerInvalid, ask_json
 from pipelines.chunking import Chunk, chunk, count_tokens
@@ -280,14 +281,14 @@ class WriteNote:
 
     def prompt_names(self, task: NoteTask) -> list[str]:
         """Names of the prompts that a task may use."""
-        names = [NOTE if task.is_pair else PASSAGE, task.style]
+        names = [NOTE if task.is_pair else PASSAGE, task.style, REPAIR]
         if foreign(task.problem):
             names += self.translate.prompt_names
         if self.judge is not None:
-            names.append(self.judge.prompt)
+            names += self.judge.prompt_names
         if self.dispute is not None and task.is_pair:
             names.append(DISPUTE)
-        return names
+        return list(dict.fromkeys(names))
 
     def _columns(self, task: NoteTask, progress: _Written, chunks: int) -> dict[str, Any]:
         problem, notes = task.problem, progress.notes

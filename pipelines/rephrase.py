@@ -279,7 +279,7 @@ class Rephrase:
         document = task.document
         used = [self.template, task.style, task.perspective]
         if self.checks.judge is not None:
-            used.append(self.checks.judge.prompt)
+            used += self.checks.judge.prompt_names
         return {
             "id": task.id,
             "text": text,

@@ -69,9 +69,9 @@ class Translate:
     top_p: float = 0.95
 
     @property
-    def prompt_names(self) -> list[str]:
-        """Names of all prompts used."""
-        return [TEMPLATE] if self.judge is None else [TEMPLATE, self.judge.prompt]
+    def prompt_names(self) -> tuple[str, ...]:
+        """Names of all prompts that a translation may use."""
+        return (TEMPLATE,) if self.judge is None else (TEMPLATE, *self.judge.prompt_names)
 
     async def __call__(
         self, text: str, language: str, title: str, index: int, progress: Progress, ask: Ask

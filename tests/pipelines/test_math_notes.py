@@ -54,7 +54,7 @@ def test_a_problem_becomes_a_note_in_one_call():
     assert f"**{made['answer']}**" in row.text
     checks = {"source", "note_form", "numbers_used", "equalities", "final_answer", "derivation", "language"}
     assert {j.check for j in row.verdicts} >= checks and all(j.passed for j in row.verdicts)
-    assert row.prompts == ["math/note@1", "math/styles/worked_example@1"]
+    assert row.prompts == ["math/note@1", "math/styles/worked_example@1", "structured/repair@1"]
 
 
 def test_every_style_renders_all_that_the_note_says():
