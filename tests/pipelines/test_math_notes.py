@@ -4,15 +4,21 @@ import asyncio
 import json
 import pickle
 import re
+from collections import Counter
 
 import pytest
 
 import prompts
 from judges.gaps import Gaps
+from judges.math import NumbersUsed
+from judges.note_checks import NoteChecks, SourceChecks
+from judges.translation import TranslationChecks
+from judges.truncation import Truncation
+from llm.models import Models, Role
+from llm.runtime import obtain, release
 from llm.structured import StructuredAnswerInvalid
 from pipelines.math_job import estimate
 from pipelines.math_notes import STYLES, MathNotes
-from pipelines.note_checks import SourceChecks
 from pipelines.note_text import restore_latex
 from pipelines.notes import WriteNote
 from pipelines.transforms.problems import ProblemParser, language_of
@@ -22,6 +28,7 @@ from pipelines.translation import Translate
 from schemas.math import NoteTask
 from tests.fake_ask import FakeAsk
 from tests.servers.maths import QUESTION, Teacher, block, document, english, problem
+from tests.servers.scripted import ScriptedServer
 
 CODE_ONLY = {"judge": None, "dispute": None, "translate": Translate(judge=None)}
 
@@ -256,6 +263,31 @@ def test_an_untranslated_text_is_refused():
         FakeAsk(Teacher(translate=lambda text, body: text)), problem(11, german=True), repairs=0, **CODE_ONLY
     )
     assert outcome.reason == "not_english"
+
+
+def test_other_thresholds_judge_anew(tmp_path, monkeypatch):
+    """Of notes and of translations, each by its own checks; the same thresholds recall."""
+    judged = Counter()
+    for checks in (NoteChecks, TranslationChecks):
+        call = checks.__call__
+        monkeypatch.setattr(
+            checks, "__call__", lambda self, *a, call=call, **k: judged.update([type(self)]) or call(self, *a, **k)
+        )
+    words = NoteChecks(numbers=NumbersUsed(words=True))
+    shorter = Translate(TranslationChecks(truncation=Truncation(loop_words=30)), judge=None)
+    with ScriptedServer(Teacher()) as server:
+        models = Models({"writer": Role(server.spec)}, cache=str(tmp_path / "c.sqlite"), run="r")
+        counts = []
+        for config in ({}, {}, {"checks": words}, {"checks": words, "translate": shorter}):
+            runtime = obtain(models)
+            try:
+                step = WriteNote("fake", **CODE_ONLY | config)
+                assert isinstance(runtime.run(step(task(problem(9, german=True)), runtime.client.ask)), Accepted)
+            finally:
+                release(runtime)
+            counts.append((judged[NoteChecks], judged[TranslationChecks]))
+            judged.clear()
+        assert counts == [(1, 2), (0, 0), (1, 0), (0, 2)] and server.log.answered == 3
 
 
 def test_languages_select_without_paying():
