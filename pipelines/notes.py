@@ -26,10 +26,9 @@ from judges.note_checks import NoteChecks, SourceChecks
 from judges.voting import REPAIR
 from llm.call import Answer, Ask
 from llm.structured import StructuredAnswerInvalid, ask_json
-from pipelines.chunking import Chunk, chunk, count_tokens
-from pipelines.evidence import Progress, Refusal, corrections
+from pipelines.chunking import Chunk, chunk, count_tokens, tail
+from pipelines.evidence import Progress, Refusal, corrections, summary
 from pipelines.note_text import render, tidied, to_json
-from pipelines.rephrase import summary, tail
 from pipelines.transforms.rollout import Accepted, Rejected
 from pipelines.translation import Translate
 from prompts.fence import fence
