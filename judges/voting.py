@@ -20,6 +20,9 @@ from llm.structured import StructuredAnswerInvalid, ask_json
 from prompts.fence import defuse, fence
 from schemas.verdicts import Finding, Verdict
 
+REPAIR = "structured/repair"
+"""Prompt that asks again after an answer that is not the JSON asked for."""
+
 
 class JudgeUndecided(RowError):
     """No vote of the judge was usable; `usage` is what the votes were billed."""
@@ -100,6 +103,11 @@ class QuotingJudge:
         """The claims of a vote whose quotations stand where it says, and a line on each quotation that does not.
         `known` is what a reader knows besides: title and context."""
         raise NotImplementedError
+
+    @property
+    def prompt_names(self) -> tuple[str, ...]:
+        """Names of all prompts that a judgement may use."""
+        return self.prompt, self.requote, REPAIR
 
     async def __call__(
         self, source: str, rewrite: str, context: str, ask: Ask, *, title: str = ""

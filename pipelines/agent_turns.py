@@ -20,11 +20,12 @@ from llm.structured import StructuredAnswerInvalid, ask_json
 from prompts.fence import defuse, fence
 from schemas.agentic import ChatMessage, ToolCall, ToolCallFunction
 from schemas.typescript import render_namespace
+from tools_repo.world.asking import REPAIR
 
 Protocol = Literal["native", "json"]
 NATIVE, JSON = "native", "json"
 AGENT_PROMPT, RESULTS_PROMPT = "trajectory/json_agent", "trajectory/results"
-PROMPTS = {NATIVE: (), JSON: (AGENT_PROMPT, RESULTS_PROMPT)}
+PROMPTS = {NATIVE: (), JSON: (AGENT_PROMPT, RESULTS_PROMPT, REPAIR)}
 """Prompts that a protocol adds to the agent's own."""
 
 LONGEST_ID = 40

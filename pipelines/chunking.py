@@ -177,3 +177,15 @@ def join(before: str, after: str, *, new_paragraph: bool) -> str:
     if new_paragraph or any("\n" in part or _LINE_OF_ITS_OWN.match(part) for part in meeting):
         return f"{before}\n\n{after}"
     return f"{before} {after}"
+
+
+def tail(text: str, tokens: int) -> str:
+    """The end of a text, about so many tokens, beginning with a word."""
+    text = text.strip()
+    if len(text) <= tokens * 4:
+        return text
+    cut = text[-tokens * 4 :]
+    while count_tokens(cut) > tokens * 1.5:  # scripts with a token per character
+        cut = cut[len(cut) // 4 :]
+    space = cut.find(" ")
+    return "… " + (cut[space + 1 :] if 0 <= space < 40 else cut)

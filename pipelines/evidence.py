@@ -30,7 +30,7 @@ class Refusal:
     """What ended a rollout: `text`, made of `source`, failed `verdict`."""
 
     stage: str
-    """`source`, `translation` or `note`."""
+    """`source`, `translation`, `note` or `rewrite`."""
     chunk: int
     source: str
     text: str
@@ -42,3 +42,12 @@ def corrections(verdicts: Sequence[Verdict]) -> str:
     found = [f.detail or f.kind for v in verdicts if not v.passed for f in v.findings]
     found += [v.reason.replace("_", " ") for v in verdicts if not v.passed and not v.findings]
     return fence("\n".join(f"- {line}" for line in found[:_SHOWN]), "corrections") if found else ""
+
+
+def summary(judgements: Sequence[Judgement]) -> list[Judgement]:
+    """Every refusal in order, then for each check its lowest-scoring passed verdict."""
+    lowest: dict[str, Judgement] = {}
+    for judgement in judgements:
+        if judgement.passed and (judgement.check not in lowest or judgement.score < lowest[judgement.check].score):
+            lowest[judgement.check] = judgement
+    return [j for j in judgements if not j.passed] + list(lowest.values())

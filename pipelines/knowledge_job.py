@@ -95,7 +95,7 @@ def job(args: argparse.Namespace) -> Job:
         )
     used = [step.template, *sorted({name for pair in pairs() for name in pair})]
     if judge is not None:
-        used += [judge.prompt, "judges/faithfulness_requote", "structured/repair"]
+        used += judge.prompt_names
     return Job(
         name="knowledge",
         title="Documents rephrased in diverse styles and perspectives, verified for fidelity",

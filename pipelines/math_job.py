@@ -12,10 +12,11 @@ from judges.disputes import Dispute
 from judges.faithfulness import Faithfulness
 from judges.gaps import Gaps
 from judges.language import UNDETERMINED, code
+from judges.note_checks import SourceChecks
+from judges.voting import REPAIR
 from llm.spec import parse_spec
 from pipelines.chunking import count_tokens
 from pipelines.math_notes import STYLES, MathNotes, build
-from pipelines.note_checks import SourceChecks
 from pipelines.notes import NOTE, PASSAGE, Part, WriteNote, foreign
 from pipelines.runs import options
 from pipelines.runs.errors import UsageError
@@ -107,9 +108,9 @@ def job(args: argparse.Namespace) -> Job:
         config = MathNotes(step, args.notes, parser, args.max_document_bytes)
     except ValueError as error:
         raise UsageError(f"--notes {args.notes}: {error}") from None
-    used = [NOTE, PASSAGE, *step.translate.prompt_names, *prompts.names(STYLES)]
+    used = [NOTE, PASSAGE, REPAIR, *step.translate.prompt_names, *prompts.names(STYLES)]
     if judge is not None:
-        used += [judge.prompt, DISPUTE]
+        used += [*judge.prompt_names, DISPUTE]
     notes = ()
     if parse_spec(args.llm).kind == "embedded":
         notes = (
@@ -126,7 +127,7 @@ def job(args: argparse.Namespace) -> Job:
         build=partial(_build, config),
         estimate=partial(estimate, step),
         rows={"data": LearningNote, "rejected": RefusedNote, "failed": FailedRow},
-        prompts=tuple(used),
+        prompts=tuple(dict.fromkeys(used)),
         config={
             "notes": args.notes,
             "languages": list(selected),
@@ -157,7 +158,7 @@ def estimate(step: WriteNote, task: NoteTask) -> tuple[dict[str, Plan], dict[str
     problem = task.problem
     chunks = step.chunks(task)
     try:
-        if not all(verdict.passed for verdict in step.source_checks(task, chunks)):
+        if not all(verdict.passed for verdict in step.source_checks(task, [piece.text for piece in chunks])):
             return none, dict(none)
     except ValueError:  # too long for the checks: the row will fail before a call
         return none, dict(none)

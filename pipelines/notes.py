@@ -19,15 +19,16 @@ import prompts
 from judges.disputes import PROMPT as DISPUTE
 from judges.disputes import Dispute
 from judges.gaps import Gaps
+from judges.kept import recalled
 from judges.language import UNDETERMINED, detect
 from judges.math import Algebra
-from llm.call import Ask
+from judges.note_checks import NoteChecks, SourceChecks
+from judges.voting import REPAIR
+from llm.call import Answer, Ask
 from llm.structured import StructuredAnswerInvalid, ask_json
-from pipelines.chunking import Chunk, chunk, count_tokens
-from pipelines.evidence import Progress, Refusal, corrections
-from pipelines.note_checks import NoteChecks, SourceChecks
+from pipelines.chunking import Chunk, chunk, count_tokens, tail
+from pipelines.evidence import Progress, Refusal, corrections, summary
 from pipelines.note_text import render, tidied, to_json
-from pipelines.rephrase import summary, tail
 from pipelines.transforms.rollout import Accepted, Rejected
 from pipelines.translation import Translate
 from prompts.fence import fence
@@ -105,7 +106,7 @@ class WriteNote:
         """Raises: llm.errors.RowError, when a model cannot be brought to answer."""
         problem, progress = task.problem, _Written()
         chunks = self.chunks(task)
-        verdicts = await asyncio.to_thread(self.source_checks, task, chunks)
+        verdicts = await asyncio.to_thread(self.source_checks, task, [piece.text for piece in chunks])
         progress.add(verdicts, WHOLE, 0)
         refusal = _refused(verdicts, "source", WHOLE, problem.text, "")
         if refusal is None:
@@ -207,7 +208,7 @@ class WriteNote:
             progress.usage += written.usage
             note = tidied(Note.of(written.value))
             text = self._rendered(task, note, progress)
-            verdicts = await self._verdicts(task, part, note, text, progress, ask)
+            verdicts = await self._verdicts(task, part, note, text, written.answers[-1], progress, ask)
             progress.add(verdicts, part.index, attempt)
             refused = next((v for v in verdicts if not v.passed), None)
             if refused is None:
@@ -229,12 +230,18 @@ class WriteNote:
         return refusal
 
     async def _verdicts(
-        self, task: NoteTask, part: Part, note: Note, text: str, progress: _Written, ask: Ask
+        self, task: NoteTask, part: Part, note: Note, text: str, answer: Answer, progress: _Written, ask: Ask
     ) -> list[Verdict]:
         """Verdicts on one note, cheapest checks first; a refusal spares the judge."""
-        system = _system(NOTE if part.answer else PASSAGE)
-        # In a thread: a question to the algebra process may take half a second.
-        verdicts = await asyncio.to_thread(self.checks, task, part.source, part.answer, note, text, system=system)
+        problem, system = task.problem, _system(NOTE if part.answer else PASSAGE)
+
+        async def judge() -> list[Verdict]:
+            # In a thread: a question to the algebra process may take half a second.
+            return await asyncio.to_thread(self.checks, task, part.source, part.answer, note, text, system=system)
+
+        source = (problem.question, problem.answer, problem.language, part.source, part.answer)
+        judged = (*source, orjson.dumps(note).decode(), text, system)
+        verdicts = await recalled(answer, self.checks.fingerprint, judged, judge)
         if self.judge is not None and all(v.passed for v in verdicts):
             left_out = "\n".join(("The note says that it left out:", *note.unused)) if note.unused else ""
             context = "\n\n".join(filter(None, (part.before, tail(progress.text, self.tail_tokens), left_out)))
@@ -280,14 +287,14 @@ class WriteNote:
 
     def prompt_names(self, task: NoteTask) -> list[str]:
         """Names of the prompts that a task may use."""
-        names = [NOTE if task.is_pair else PASSAGE, task.style]
+        names = [NOTE if task.is_pair else PASSAGE, task.style, REPAIR]
         if foreign(task.problem):
             names += self.translate.prompt_names
         if self.judge is not None:
-            names.append(self.judge.prompt)
+            names += self.judge.prompt_names
         if self.dispute is not None and task.is_pair:
             names.append(DISPUTE)
-        return names
+        return list(dict.fromkeys(names))
 
     def _columns(self, task: NoteTask, progress: _Written, chunks: int) -> dict[str, Any]:
         problem, notes = task.problem, progress.notes

@@ -19,17 +19,19 @@ from judges.form import FormChecks
 from judges.kept import fingerprint_of, recalled
 from judges.language import detect
 from judges.similarity import Similarity
-from llm.call import Answer, Ask, Usage
-from pipelines.chunking import Chunk, chunk, count_tokens, join
+from llm.call import Answer, Ask
+from pipelines.chunking import Chunk, chunk, join, tail
+from pipelines.evidence import Progress, Refusal, corrections, summary
 from pipelines.transforms.rollout import Accepted, Rejected
 from prompts.fence import fence
 from schemas.documents import FailedRow
 from schemas.knowledge import RefusedRephrasing, Rephrasing, RephrasingTask
-from schemas.verdicts import WHOLE, Judgement, Verdict
+from schemas.verdicts import WHOLE, Verdict
 
 TEMPLATE = "knowledge/rephrase"
 BRIEF_TEMPLATE = "knowledge/rephrase_brief"
 """For models of some hundred million parameters, which lose their way in long instructions."""
+STAGE = "rewrite"
 
 
 @dataclass(frozen=True)
@@ -48,23 +50,11 @@ class Checks:
 
 
 @dataclass
-class _Progress:
-    """What one rollout has gathered so far."""
-
-    written: str = ""
-    attempts: int = 0
-    usage: Usage = field(default_factory=Usage)
-    judgements: list[Judgement] = field(default_factory=list)
+class _Written(Progress):
+    text: str = ""
+    """The rewrite so far."""
     last: Answer | None = None
     """What the writer said last."""
-
-
-@dataclass
-class _Refusal:
-    chunk: int
-    source: str
-    rewrite: str
-    verdict: Verdict
 
 
 @dataclass(frozen=True)
@@ -94,7 +84,7 @@ class Rephrase:
 
     async def __call__(self, task: RephrasingTask, ask: Ask) -> Accepted | Rejected:
         """Raises: llm.errors.RowError, when a model cannot be brought to answer."""
-        document, progress = task.document, _Progress()
+        document, progress = task.document, _Written()
         chunks = chunk(document.text, self.chunk_tokens, document.language)
         pairs: list[tuple[Chunk, str]] = []
         for index, part in enumerate(chunks):
@@ -103,13 +93,13 @@ class Rephrase:
             if refusal is not None:
                 return self._rejected(task, progress, refusal, len(chunks))
             new_paragraph = index > 0 and chunks[index - 1].ends_paragraph
-            progress.written = join(progress.written, rewrite, new_paragraph=new_paragraph)
+            progress.text = join(progress.text, rewrite, new_paragraph=new_paragraph)
             pairs.append((part, rewrite))
         if len(chunks) > 1:
             refusal = await self._judge_whole(task, pairs, progress, ask)
             if refusal is not None:
                 return self._rejected(task, progress, refusal, len(chunks))
-        return Accepted(Rephrasing(**self._columns(task, progress, progress.written, len(chunks))))
+        return Accepted(Rephrasing(**self._columns(task, progress, progress.text, len(chunks))))
 
     def warm(self) -> None:
         """Load what the checks need, so that no rollout waits for it in the middle of others."""
@@ -134,13 +124,13 @@ class Rephrase:
         )
 
     async def _rewrite(
-        self, task: RephrasingTask, chunks: Sequence[Chunk], index: int, before: str, progress: _Progress, ask: Ask
-    ) -> tuple[str, _Refusal | None]:
+        self, task: RephrasingTask, chunks: Sequence[Chunk], index: int, before: str, progress: _Written, ask: Ask
+    ) -> tuple[str, Refusal | None]:
         """The chunk rewritten so that every check passes, or what the last try was refused for."""
         part, verdicts, rewrite = chunks[index], [], ""
         for attempt in range(self.repairs + 1):
             answer = await ask(
-                self.messages(task, chunks, index, before, progress.written, verdicts),
+                self.messages(task, chunks, index, before, progress.text, verdicts),
                 attempt=attempt,
                 temperature=self.temperature,
                 top_p=self.top_p,
@@ -151,13 +141,13 @@ class Rephrase:
             progress.usage += answer.usage
             progress.last = answer
             rewrite = answer.text.strip()
-            context = "\n".join((task.document.title, before, progress.written[-2000:]))
+            context = "\n".join((task.document.title, before, progress.text[-2000:]))
             verdicts = await self._verdicts(task, part.body, rewrite, context, answer, progress, ask)
-            progress.judgements += [Judgement.of(v, index, attempt) for v in verdicts]
+            progress.add(verdicts, index, attempt)
             if all(v.passed for v in verdicts):
                 return rewrite, None
         refused = next(v for v in verdicts if not v.passed)
-        return rewrite, _Refusal(index, part.body, rewrite, refused)
+        return rewrite, Refusal(STAGE, index, part.body, rewrite, refused)
 
     def messages(
         self,
@@ -170,8 +160,6 @@ class Rephrase:
     ) -> list[dict[str, str]]:
         """The messages of one call. The system part is the same for all chunks in one style and perspective, so that
         endpoints can keep its prefix; everything that comes from documents is fenced."""
-        findings = [f.detail or f.kind for v in refusals if not v.passed for f in v.findings]
-        findings += [v.reason.replace("_", " ") for v in refusals if not v.passed and not v.findings]
         return prompts.load(self.template).render(
             **wording(task.style, task.perspective, self.brief),
             title=fence(task.document.title, "title") if task.document.title else "",
@@ -179,7 +167,7 @@ class Rephrase:
             source_before=fence(tail(before, self.before_tokens), "source-before") if before.strip() else "",
             rewritten_tail=fence(tail(written, self.tail_tokens), "rewritten-so-far") if written else "",
             chunk=fence(chunks[index].body, "passage"),
-            findings=fence("\n".join(f"- {line}" for line in findings[:12]), "corrections") if findings else "",
+            findings=corrections(refusals),
         )
 
     @property
@@ -197,7 +185,7 @@ class Rephrase:
         rewrite: str,
         context: str,
         answer: Answer,
-        progress: _Progress,
+        progress: _Written,
         ask: Ask,
     ) -> list[Verdict]:
         """Verdicts on one rewritten chunk, cheapest checks first; a refusal spares the dearer ones."""
@@ -240,10 +228,10 @@ class Rephrase:
         return await recalled(answer, checks.fingerprint, texts, judge)
 
     async def _judge_whole(
-        self, task: RephrasingTask, pairs: Sequence[tuple[Chunk, str]], progress: _Progress, ask: Ask
-    ) -> _Refusal | None:
+        self, task: RephrasingTask, pairs: Sequence[tuple[Chunk, str]], progress: _Written, ask: Ask
+    ) -> Refusal | None:
         """Check the stitched passage against the whole document; the judge reads it in windows of several chunks."""
-        checks, document, written = self.checks, task.document, progress.written
+        checks, document, written = self.checks, task.document, progress.text
         verdicts = await self._cheaply(task, document.text, written, document.title, progress.last)
         if checks.judge is not None and all(v.passed for v in verdicts):
             for source, rewrite, context in self._windows(pairs):
@@ -254,9 +242,9 @@ class Rephrase:
                 verdicts.append(verdict)
                 if not verdict.passed:
                     break
-        progress.judgements += [Judgement.of(v, WHOLE, 0) for v in verdicts]
+        progress.add(verdicts, WHOLE, 0)
         refused = next((v for v in verdicts if not v.passed), None)
-        return refused and _Refusal(WHOLE, document.text, written, refused)
+        return refused and Refusal(STAGE, WHOLE, document.text, written, refused)
 
     def _windows(self, pairs: Sequence[tuple[Chunk, str]]) -> Iterator[tuple[str, str, str]]:
         """(source, rewrite, source before) of consecutive chunks of about `judged_tokens`, each window beginning with the
@@ -275,11 +263,11 @@ class Rephrase:
             yield source.strip(), rewrite, pairs[start - 1][0].text if start else ""
             start = end - 1
 
-    def _columns(self, task: RephrasingTask, progress: _Progress, text: str, chunks: int) -> dict[str, Any]:
+    def _columns(self, task: RephrasingTask, progress: _Written, text: str, chunks: int) -> dict[str, Any]:
         document = task.document
         used = [self.template, task.style, task.perspective]
         if self.checks.judge is not None:
-            used.append(self.checks.judge.prompt)
+            used += self.checks.judge.prompt_names
         return {
             "id": task.id,
             "text": text,
@@ -304,10 +292,10 @@ class Rephrase:
             "verdicts": summary(progress.judgements),
         }
 
-    def _rejected(self, task: RephrasingTask, progress: _Progress, refusal: _Refusal, chunks: int) -> Rejected:
-        text = progress.written
+    def _rejected(self, task: RephrasingTask, progress: _Written, refusal: Refusal, chunks: int) -> Rejected:
+        text = progress.text
         if refusal.chunk != WHOLE:
-            text = join(text, refusal.rewrite, new_paragraph=True)
+            text = join(text, refusal.text, new_paragraph=True)
         reason = refusal.verdict.reason
         return Rejected(
             RefusedRephrasing(
@@ -315,7 +303,7 @@ class Rephrase:
                 reason=reason,
                 refused_chunk=refusal.chunk,
                 refused_source=refusal.source,
-                refused_text=refusal.rewrite,
+                refused_text=refusal.text,
             ),
             reason,
         )
@@ -332,24 +320,3 @@ def _wording(template: str, style: str, perspective: str, brief: bool) -> str:
     documents = dict.fromkeys(("title", "position", "source_before", "rewritten_tail", "chunk", "findings"), "")
     messages = prompts.load(template).render(**wording(style, perspective, brief), **documents)
     return "\n\n".join(message["content"] for message in messages)
-
-
-def tail(text: str, tokens: int) -> str:
-    """The end of a text, about so many tokens, beginning with a word."""
-    text = text.strip()
-    if len(text) <= tokens * 4:
-        return text
-    cut = text[-tokens * 4 :]
-    while count_tokens(cut) > tokens * 1.5:  # scripts with a token per character
-        cut = cut[len(cut) // 4 :]
-    space = cut.find(" ")
-    return "… " + (cut[space + 1 :] if 0 <= space < 40 else cut)
-
-
-def summary(judgements: Sequence[Judgement]) -> list[Judgement]:
-    """Every refusal in order, then for each check its lowest-scoring passed verdict."""
-    lowest: dict[str, Judgement] = {}
-    for judgement in judgements:
-        if judgement.passed and (judgement.check not in lowest or judgement.score < lowest[judgement.check].score):
-            lowest[judgement.check] = judgement
-    return [j for j in judgements if not j.passed] + list(lowest.values())

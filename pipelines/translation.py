@@ -1,4 +1,4 @@
-"""A mathematical text into English, formulas, numbers and code kept character for character, verified and repaired."""
+"""A mathematical text into English, formulas, numbers and code kept, verified and repaired."""
 
 from __future__ import annotations
 
@@ -7,53 +7,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import prompts
-from judges.commentary import Commentary
 from judges.faithfulness import Faithfulness
-from judges.injection import Injection
-from judges.language import Language
-from judges.math import FormulasKept
-from judges.math.mathml import from_mathml
-from judges.math.notation import prose
-from judges.truncation import Truncation
-from llm.call import Ask
+from judges.kept import recalled
+from judges.translation import TranslationChecks
+from llm.call import Answer, Ask
 from pipelines.chunking import count_tokens
 from pipelines.evidence import Progress, Refusal, corrections
 from prompts.fence import fence
-from schemas.verdicts import Finding, Verdict
+from schemas.verdicts import Verdict
 
 TEMPLATE = "math/translate"
-
-
-@dataclass(frozen=True)
-class TranslationChecks:
-    """Everything about a translation that needs no model."""
-
-    kept: FormulasKept = field(default_factory=FormulasKept)
-    # Its last resort, that a rewrite shares hardly a word with its source, says nothing of a translation.
-    injection: Injection = field(default_factory=lambda: Injection(min_kept=0.0))
-    commentary: Commentary = field(default_factory=Commentary)
-    truncation: Truncation = field(default_factory=Truncation)
-    language: Language = field(default_factory=Language)
-
-    def __call__(
-        self, source: str, translation: str, language: str, finish_reason: str = "stop", prompt_text: str = ""
-    ) -> list[Verdict]:
-        """Judge the English `translation` of a `source` in `language`."""
-        return [
-            self.injection(source, translation, prompt_text),
-            self.commentary(source, translation),
-            self._english(translation),
-            self.truncation(source, translation, finish_reason),
-            self.kept(source, translation, language),
-        ]
-
-    def _english(self, translation: str) -> Verdict:
-        verdict = self.language("", prose(from_mathml(translation)), "en")
-        if verdict.passed:
-            return verdict
-        quote = verdict.findings[0].rewrite
-        told = Finding("not_english", "Translate the whole text into English.", "", quote)
-        return Verdict(verdict.check, False, verdict.score, "not_english", (told,))
 
 
 @dataclass(frozen=True)
@@ -69,9 +32,9 @@ class Translate:
     top_p: float = 0.95
 
     @property
-    def prompt_names(self) -> list[str]:
-        """Names of all prompts used."""
-        return [TEMPLATE] if self.judge is None else [TEMPLATE, self.judge.prompt]
+    def prompt_names(self) -> tuple[str, ...]:
+        """Names of all prompts that a translation may use."""
+        return (TEMPLATE,) if self.judge is None else (TEMPLATE, *self.judge.prompt_names)
 
     async def __call__(
         self, text: str, language: str, title: str, index: int, progress: Progress, ask: Ask
@@ -95,7 +58,7 @@ class Translate:
             progress.attempts += 1
             progress.usage += answer.usage
             translation = answer.text.strip()
-            verdicts = self.checks(text, translation, language, answer.finish_reason, self._system)
+            verdicts = await self._verdicts(text, translation, language, answer)
             if self.judge is not None and all(v.passed for v in verdicts):
                 verdict, usage = await self.judge(text, translation, "", ask, title=title)
                 progress.usage += usage
@@ -105,6 +68,15 @@ class Translate:
                 return translation, None
         refused = next(v for v in verdicts if not v.passed)
         return translation, Refusal("translation", index, text, translation, refused)
+
+    async def _verdicts(self, text: str, translation: str, language: str, answer: Answer) -> list[Verdict]:
+        """What the checks say, or said in an earlier run that had the same answer."""
+        judged = (text, translation, language, answer.finish_reason, self._system)
+
+        async def judge() -> list[Verdict]:
+            return self.checks(*judged)
+
+        return await recalled(answer, self.checks.fingerprint, judged, judge)
 
     def messages(self, text: str, language: str, refusals: Sequence[Verdict] = ()) -> list[dict[str, str]]:
         """The messages of one call."""

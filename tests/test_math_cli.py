@@ -7,6 +7,8 @@ from pathlib import Path
 import datasets
 import pytest
 
+from judges.note_checks import NoteChecks
+from judges.translation import TranslationChecks
 from tests.outputs import manifest, rows
 from tests.servers.maths import Teacher, document, problem
 from tests.servers.scripted import ScriptedServer
@@ -59,10 +61,27 @@ def test_mathematics_becomes_notes_a_card_a_report_and_something_to_publish(corp
     assert run("publish", out, "--repo-id", "me/notes", "--dry-run")[0] == 0
 
 
-def test_workers_and_order_do_not_change_a_byte(corpus, tmp_path, run):
-    def spoil(note, body):
-        return {**note, "answer": "1 pen"} if re.match(r"\w+ has \d*[13579] boxes", note["asked"]) else note
+def spoil(note, body):
+    return {**note, "answer": "1 pen"} if re.match(r"\w+ has \d*[13579] boxes", note["asked"]) else note
 
+
+def test_a_repeated_run_recalls_what_the_checks_said_and_writes_the_same_bytes(corpus, tmp_path, run, monkeypatch):
+    judged = []
+    for checks in (NoteChecks, TranslationChecks):
+        call = checks.__call__
+        monkeypatch.setattr(checks, "__call__", lambda *a, call=call, **k: judged.append(a) or call(*a, **k))
+    with ScriptedServer(Teacher(spoil=spoil)) as server:
+        command = (*math(corpus, tmp_path / "out", server, "--notes", 2), "--direct_running_mode=in_memory")
+        assert run(*command)[0] == 0
+        before, asked = shards(tmp_path / "out"), len(judged)
+        assert {type(call[0]) for call in judged} == {NoteChecks, TranslationChecks}
+        assert "result_differs" in {row["reason"] for row in rows(tmp_path / "out", "rejected")}
+        answered = server.log.answered
+        assert run(*command, "--overwrite")[0] == 0 and server.log.answered == answered
+    assert len(judged) == asked and shards(tmp_path / "out") == before
+
+
+def test_workers_and_order_do_not_change_a_byte(corpus, tmp_path, run):
     with ScriptedServer(Teacher(spoil=spoil), latency=0.01) as server:
         for name, flags in (
             ("one", ("--max-concurrency", 1)),

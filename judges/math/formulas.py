@@ -1,7 +1,7 @@
 """A translation keeps every formula, number and code block of its source (Kimi K2 report, section 2.2).
 
-Character for character, except that digits of another script and localised separators count as the same, white space in
-formulas is free, the words inside `\\text{...}` may be translated, and a number may be written out in English words.
+Character for character, except that numbers are written in the English way (3,5 as 3.5), white space in formulas is
+free, the words inside `\\text{...}` may be translated, and a number may be written out in English words.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from judges.math.mathml import from_mathml
 from judges.math.notation import hide, tokenize
-from judges.math.numerals import DIGITS, WORDS, Numeral, comma_decimal, find_numerals, value
+from judges.math.numerals import DIGITS, WORDS, Numeral, comma_decimal, find_numerals, in_english, value
 from schemas.verdicts import Finding, Verdict
 
 _CODE = re.compile(r"```[^\n]*\n(.*?)(?:\n[ \t]*```|\Z)|(?<!`)`([^`\n]{1,500})`(?!`)", re.DOTALL)
@@ -24,7 +24,8 @@ _ONE = re.compile(
     r"\b(?:an?|one|each|per|every|once|single|first|dai\w+|day|weekly|monthly|yearly|hourly|another|it)\b",
     re.IGNORECASE,
 )
-_ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)\b")
+_LISTED = re.compile(r"(?:[(\[\]]|\\\{|_\{)\s*-?\d+(?:\s*,\s*-?\\?\w+)+\s*(?:[)\]\[]|\\?\})")
+"""A point, an interval, a set or indices: there a comma may stand between two numbers also where it is the decimal mark."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,14 @@ class FormulasKept:
             for c in _missing(here.code, there.code)
         ]
         lost += [
-            Finding("formula_lost", f"Keep the formula {f[:120]} unchanged.", f[:300])
+            Finding("formula_lost", f"Keep the formula {in_english(f, language)[:120]}.", f[:300])
             for f in _missing_formulas(here.formulas, there.formulas)
         ]
         lost += [
             Finding(
-                "number_lost", f"Keep the number {n.text}.", " ".join(source[max(0, n.start - 30) : n.end + 30].split())
+                "number_lost",
+                f"Keep the number {in_english(n.text, language)}.",
+                " ".join(source[max(0, n.start - 30) : n.end + 30].split()),
             )
             for n in _missing_numbers(here.numbers, there.numbers, there.prose)
         ]
@@ -61,10 +64,11 @@ class FormulasKept:
 
 @dataclass(frozen=True)
 class _Pieces:
-    """What must survive: code blocks, (signature, quote) of formulas, numbers of the prose that is left."""
+    """What must survive: code blocks, (signatures, quote) of formulas, numbers of the prose that is left."""
 
     code: list[str]
     formulas: list[tuple[tuple[str, ...], str]]
+    """With their readings: two where a comma may be the decimal mark or stand between numbers."""
     numbers: list[Numeral]
     prose: str
 
@@ -77,16 +81,24 @@ class _Pieces:
         formulas, chars = [], list(text)
         for start, end in zip(edges[::2], edges[1::2], strict=True):
             quote = text[start:end]
-            formulas.append((_signature(quote, language), quote))
+            formulas.append((_signatures(quote, language), quote))
             chars[start:end] = " " * (end - start)
         for start, end, signature in _plain_formulas("".join(chars), language):
-            formulas.append((signature, text[start:end]))
+            formulas.append(((signature,), text[start:end]))
             chars[start:end] = " " * (end - start)
         prose = "".join(chars)
         return cls(code, formulas, find_numerals(prose, language, words=False), prose)
 
 
-def _signature(formula: str, language: str) -> tuple[str, ...]:
+def _signatures(formula: str, language: str) -> tuple[str, ...]:
+    """What the formula may say, the likeliest first."""
+    read = _signature(formula, language)
+    if comma_decimal(language) and _LISTED.search(formula):
+        return read, _signature(formula, "en")
+    return (read,)
+
+
+def _signature(formula: str, language: str) -> str:
     """The formula's characters, spaces and words left out, every numeral by its value."""
     formula = formula.strip("$").translate(DIGITS)
     for opening, closing in (("\\[", "\\]"), ("\\(", "\\)")):
@@ -97,12 +109,12 @@ def _signature(formula: str, language: str) -> tuple[str, ...]:
         parts += [formula[position : numeral.start], str(numeral.values[0]) + ("%" if numeral.percent else "")]
         position = numeral.end
     parts.append(formula[position:])
-    return tuple(p.replace(" ", "") for p in parts if p.replace(" ", ""))
+    return "".join(parts).replace(" ", "")
 
 
-def _plain_formulas(prose: str, language: str) -> list[tuple[int, int, tuple[str, ...]]]:
+def _plain_formulas(prose: str, language: str) -> list[tuple[int, int, str]]:
     """Runs such as `3 x 4 = 12` or `<<48/2=24>>` outside LaTeX: positions and signature."""
-    runs: list[tuple[int, int, tuple[str, ...]]] = []
+    runs: list[tuple[int, int, str]] = []
     run: list = []
     comma = comma_decimal(language)
     for token in [*tokenize(prose, language), None]:
@@ -127,7 +139,7 @@ def _plain_formulas(prose: str, language: str) -> list[tuple[int, int, tuple[str
         operands = sum(t.kind in ("num", "vulgar") or (t.kind == "sym" and t.text.isascii()) for t in run)
         signs = [t.text for t in run if t.kind in ("op", "rel") and t.text not in "-%"]
         if operands >= 2 and signs and (signs != ["/"] or operands > 2):
-            signature = tuple(
+            signature = "".join(
                 _number_text(t.text, comma) if t.kind == "num" else t.text for t in run if t.kind != "money"
             )
             runs.append((run[0].start, run[-1].end, signature))
@@ -149,14 +161,14 @@ def _missing(needed: Iterable[str], present: Iterable[str]) -> list[str]:
 def _missing_formulas(
     needed: list[tuple[tuple[str, ...], str]], present: list[tuple[tuple[str, ...], str]]
 ) -> list[str]:
-    available = Counter("".join(signature) for signature, _ in present)
+    available = Counter(signatures[0] for signatures, _ in present)
     lost = []
-    for signature, quote in needed:
-        key = "".join(signature)
-        if available[key] > 0:
-            available[key] -= 1
-        else:
+    for signatures, quote in needed:
+        there = next((signature for signature in signatures if available[signature] > 0), None)
+        if there is None:
             lost.append(quote)
+        else:
+            available[there] -= 1
     return lost
 
 

@@ -25,7 +25,7 @@ COMMA_LANGUAGES = vocabulary("de es fr ru it pt nl pl sv da nb no fi cs uk tr id
 
 
 def _digit_table() -> dict[int, str]:
-    table = {}
+    table = {0x066B: ".", 0x066C: ","}
     for code in (*range(0x0660, 0x0E60), 0x17E0, *range(0xFF10, 0xFF1A)):
         char = chr(code)
         if unicodedata.category(char) == "Nd":
@@ -34,14 +34,15 @@ def _digit_table() -> dict[int, str]:
 
 
 DIGITS = _digit_table()
-"""Every decimal digit of the Arabic, Indic, Thai and full-width blocks to its ASCII digit, one character for one."""
+"""Every decimal digit of the Arabic, Indic, Thai and full-width blocks to its ASCII digit, and the Arabic decimal and
+thousands marks to point and comma; one character for one."""
 
 _SPACES = "\u00a0\u2009\u202f"
 _DOT_GROUPS = rf"\d{{1,3}}(?:(?:,\d{{2,3}})*,\d{{3}}|(?:(?:\{{,\}}|\\,|['’{_SPACES}])\d{{3}})+)(?!\d)"
 _COMMA_GROUPS = rf"\d{{1,3}}(?:(?:\.|['’{_SPACES} ]|\\,)\d{{3}})+(?!\d)"
 NUMBER = {
     False: rf"(?:{_DOT_GROUPS}|\d+)(?:\.\d+)?|(?<![\d.])\.\d+",
-    True: rf"(?:{_COMMA_GROUPS}(?:,\d+)?|{_DOT_GROUPS}\.\d+|\d+(?:(?:,|\{{,\}})\d+|\.\d+)?)",
+    True: rf"(?:{_COMMA_GROUPS}(?:(?:,|\{{,\}})\d+)?|{_DOT_GROUPS}\.\d+|\d+(?:(?:,|\{{,\}})\d+|\.\d+)?)",
 }
 """Regular expression of an unsigned numeral, by whether the decimal mark is a comma."""
 _NUMBER = {comma: re.compile(pattern) for comma, pattern in NUMBER.items()}
@@ -88,6 +89,21 @@ def value(numeral: str, comma: bool = False) -> tuple[int | Fraction, int]:
     if not decimals:
         return int(digits or "0"), 0
     return Fraction(int((digits or "") + decimals), 10 ** len(decimals)), len(decimals)
+
+
+def in_english(text: str, language: str) -> str:
+    """`text` in `language`, its numbers as English writes them: 3,5 as 3.5, 1.200 and 12 500 as 1,200 and 12,500."""
+    comma = comma_decimal(language)
+    return _NUMBER[comma].sub(lambda found: _in_english(found[0], comma), text.translate(DIGITS))
+
+
+def _in_english(numeral: str, comma: bool) -> str:
+    if numeral.isdigit() or len(numeral) > MAX_DIGITS:
+        return numeral
+    number, decimals = value(numeral, comma)
+    whole, rest = divmod(int(number * 10**decimals), 10**decimals)
+    grouped = len(re.findall(r"\D+", numeral)) > bool(decimals)
+    return (f"{whole:,}" if grouped else str(whole)) + (f".{rest:0{decimals}}" if decimals else "")
 
 
 _SMALL = [

@@ -12,7 +12,11 @@ from judges.coverage import Coverage
 from judges.form import FormChecks
 from judges.kept import fingerprint_of, recalled
 from judges.length import Length
+from judges.math import NumbersUsed
+from judges.note_checks import NoteChecks
+from judges.note_form import NoteForm
 from judges.similarity import Embedder, Similarity
+from judges.translation import TranslationChecks
 from llm.call import Answer, Note, Usage
 from schemas.verdicts import Finding, Verdict
 
@@ -108,6 +112,11 @@ class Lenient(FormChecks):
     """A user's own checks, whose code nobody here knows."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Loose(NoteForm):
+    """The same within checks of ours."""
+
+
 def test_a_fingerprint_stands_for_checks_thresholds_and_code(monkeypatch):
     plain = fingerprint_of(FormChecks(), Coverage(), None)
     assert plain and plain == fingerprint_of(FormChecks(), Coverage(), None)
@@ -120,6 +129,9 @@ def test_a_fingerprint_stands_for_checks_thresholds_and_code(monkeypatch):
     }
     assert len(others | {plain}) == 6
     assert fingerprint_of(Lenient(), Coverage(), None) == b""
+    assert NoteChecks().fingerprint and TranslationChecks().fingerprint
+    assert NoteChecks(form=Loose()).fingerprint == b"", "a check of ours that rests on a foreign one"
+    assert NoteChecks().fingerprint != NoteChecks(numbers=NumbersUsed(words=True)).fingerprint
     monkeypatch.setattr(kept, "_code", lambda: b"another release")
     assert fingerprint_of(FormChecks(), Coverage(), None) not in others | {plain}
 

@@ -4,15 +4,21 @@ import asyncio
 import json
 import pickle
 import re
+from collections import Counter
 
 import pytest
 
 import prompts
 from judges.gaps import Gaps
+from judges.math import NumbersUsed
+from judges.note_checks import NoteChecks, SourceChecks
+from judges.translation import TranslationChecks
+from judges.truncation import Truncation
+from llm.models import Models, Role
+from llm.runtime import obtain, release
 from llm.structured import StructuredAnswerInvalid
 from pipelines.math_job import estimate
 from pipelines.math_notes import STYLES, MathNotes
-from pipelines.note_checks import SourceChecks
 from pipelines.note_text import restore_latex
 from pipelines.notes import WriteNote
 from pipelines.transforms.problems import ProblemParser, language_of
@@ -22,6 +28,7 @@ from pipelines.translation import Translate
 from schemas.math import NoteTask
 from tests.fake_ask import FakeAsk
 from tests.servers.maths import QUESTION, Teacher, block, document, english, problem
+from tests.servers.scripted import ScriptedServer
 
 CODE_ONLY = {"judge": None, "dispute": None, "translate": Translate(judge=None)}
 
@@ -54,7 +61,7 @@ def test_a_problem_becomes_a_note_in_one_call():
     assert f"**{made['answer']}**" in row.text
     checks = {"source", "note_form", "numbers_used", "equalities", "final_answer", "derivation", "language"}
     assert {j.check for j in row.verdicts} >= checks and all(j.passed for j in row.verdicts)
-    assert row.prompts == ["math/note@1", "math/styles/worked_example@1"]
+    assert row.prompts == ["math/note@1", "math/styles/worked_example@1", "structured/repair@1"]
 
 
 def test_every_style_renders_all_that_the_note_says():
@@ -200,7 +207,7 @@ def test_the_judge_finds_gaps_with_quotes_and_the_note_is_written_again():
     row = roll(ask, problem(8)).row
     assert row.attempts == 2 and reasons(row) == ["argument_gap"]
     assert "Close the gap in the argument: Why?" in ask.to("writer")[1]["messages"][-1]["content"]
-    assert row.judge_model == "fake-judge" and "math/judge@1" in row.prompts
+    assert row.judge_model == "fake-judge" and "math/judge@2" in row.prompts
 
 
 def test_claims_of_the_judge_need_the_quotation_of_their_kind():
@@ -228,7 +235,7 @@ def test_another_language_is_translated_first_and_named():
     kinds = ["translate" if block(b, "text") else "judge" if b["to"] == "judge" else "note" for b in ask.asked]
     assert kinds == ["translate", "judge", "translate", "judge", "note", "judge"]
     assert {"formulas_kept", "faithfulness", "argument"} <= {j.check for j in row.verdicts}
-    assert "math/translate@1" in row.prompts and "math/judge_translation@1" in row.prompts
+    assert "math/translate@2" in row.prompts and "math/judge_translation@2" in row.prompts
     bare = FakeAsk(Teacher())
     roll(bare, problem(9, german=True, worked=False), **CODE_ONLY)
     assert len(bare.asked) == 2, "a bare number needs no translation"
@@ -258,6 +265,31 @@ def test_an_untranslated_text_is_refused():
     assert outcome.reason == "not_english"
 
 
+def test_other_thresholds_judge_anew(tmp_path, monkeypatch):
+    """Of notes and of translations, each by its own checks; the same thresholds recall."""
+    judged = Counter()
+    for checks in (NoteChecks, TranslationChecks):
+        call = checks.__call__
+        monkeypatch.setattr(
+            checks, "__call__", lambda self, *a, call=call, **k: judged.update([type(self)]) or call(self, *a, **k)
+        )
+    words = NoteChecks(numbers=NumbersUsed(words=True))
+    shorter = Translate(TranslationChecks(truncation=Truncation(loop_words=30)), judge=None)
+    with ScriptedServer(Teacher()) as server:
+        models = Models({"writer": Role(server.spec)}, cache=str(tmp_path / "c.sqlite"), run="r")
+        counts = []
+        for config in ({}, {}, {"checks": words}, {"checks": words, "translate": shorter}):
+            runtime = obtain(models)
+            try:
+                step = WriteNote("fake", **CODE_ONLY | config)
+                assert isinstance(runtime.run(step(task(problem(9, german=True)), runtime.client.ask)), Accepted)
+            finally:
+                release(runtime)
+            counts.append((judged[NoteChecks], judged[TranslationChecks]))
+            judged.clear()
+        assert counts == [(1, 2), (0, 0), (1, 0), (0, 2)] and server.log.answered == 3
+
+
 def test_languages_select_without_paying():
     ask = FakeAsk(Teacher())
     outcome = roll(ask, problem(12, german=True), source_checks=SourceChecks(("en", "fr")))
@@ -276,6 +308,9 @@ def test_a_document_is_noted_passage_by_passage():
     assert block(written[0], "passage").endswith(block(written[1], "source-before").removeprefix("… "))
     assert block(written[1], "notes-so-far") and f"Part 2 / {row.chunks}" in second
     assert len({body["messages"][0]["content"] for body in written}) == 1
+    for system, user in (body["messages"] for body in ask.asked):
+        blocks = re.findall(r"^<([a-z-]+)-[0-9a-f]{8}>$", user["content"], re.MULTILINE)
+        assert blocks and all(f"<{name}>" in system["content"] for name in blocks), blocks
     for numbers in re.findall(r"\$(\d+) \\cdot (\d+)", row.source_text):
         assert f"{numbers[0]} \\cdot {numbers[1]}" in row.text
 

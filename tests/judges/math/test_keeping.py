@@ -40,6 +40,10 @@ TRANSLATED = [
     (r"$5 \text{ Äpfel} \times 3$", r"$5 \text{ apples} \times 3$", "de"),
     ("Rechne `a = b + 1` und\n```py\nx = 1\n```", "Compute `a = b + 1` and\n```py\nx = 1\n```", "de"),
     ("So 3 x 4 = 12 Eier", "So 3 x 4 = 12 eggs", "de"),
+    ("Punkt $P(3,5)$ mit $x \\in [0,1]$", "The point $P(3,5)$ with $x \\in [0,1]$", "de"),
+    (r"$a_{1,2}$ de $\{1,2,\dots,n\}$ sur $]0,1[$", r"$a_{1,2}$ of $\{1,2,\dots,n\}$ on $]0,1[$", "fr"),
+    ("$x = 1\\,234{,}5$", "$x = 1{,}234.5$", "ru"),
+    ("۳٫۵ کیلو", "3.5 kilos", "fa"),
 ]
 
 
@@ -67,6 +71,30 @@ def test_a_lost_piece_is_refused(source: str, translation: str, language: str, r
     assert verdict.reason == reason
     assert verdict.findings[0].source
     assert verdict.score < 1
+
+
+ENGLISH = [
+    ("Ein Sack wiegt 3,5 kg.", "3.5", "de"),
+    ("Ein Haus hat 1.200 Steine.", "1,200", "de"),
+    ("Il y a 12 500,25 habitants.", "12,500.25", "fr"),
+    ("Es gilt $x = 3,50$.", "$x = 3.50$", "de"),
+    ("Also $\\frac{3,5}{2}$.", "$\\frac{3.5}{2}$", "de"),
+    ("Im Jahr 1998.", "1998", "de"),
+    ("Il pèse 3.5 kg pour 1,200 euros.", "1,200", "en"),
+]
+
+
+@pytest.mark.parametrize(("source", "number", "language"), ENGLISH)
+def test_what_is_lost_is_named_as_english_writes_it(source: str, number: str, language: str) -> None:
+    found = [f.detail for f in FormulasKept()(source, "There is one.", language).findings]
+    assert [detail for detail in found if detail.endswith(f" {number}.")], found
+    obedient = " and ".join(detail.removeprefix("Keep the ").split(" ", 1)[1].removesuffix(".") for detail in found)
+    assert FormulasKept()(source, obedient, language).passed, "a writer who does what the finding says is accepted"
+
+
+def test_a_copied_number_is_refused_where_english_reads_another() -> None:
+    assert FormulasKept()("Es gilt $x = 3,5$.", "We have $x = 3,5$.", "de").reason == "formula_lost"
+    assert FormulasKept()("Es sind 1.200 Steine.", "There are 1.200 bricks.", "de").reason == "number_lost"
 
 
 def test_an_ambiguous_numeral_without_language_has_both_readings() -> None:

@@ -123,6 +123,14 @@ def test_a_misquote_is_asked_again_and_then_decides_nothing(misquoted):
     assert error.value.usage.total == 30
 
 
+def test_whose_words_a_met_criterion_must_quote_is_said_before_and_after():
+    tool_only = vote(verdict(quotes=[(3, "A-17")]))
+    _, ask = judge(lambda body: tool_only if len(body["messages"]) == 2 else vote(verdict()))
+    first, again = (body["messages"] for body in ask.asked)
+    assert "A criterion that is met needs at least one from a message of the assistant" in first[0]["content"]
+    assert "a message of the assistant for each criterion that is met" in again[-1]["content"]
+
+
 def test_a_claim_that_is_misquoted_does_not_count():
     misquoted = vote(verdict(), claims=[(4, "It cost $99")])
     judged, ask = judge(lambda body: misquoted if len(body["messages"]) == 2 else vote(verdict()))

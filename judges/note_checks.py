@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
+from judges.kept import fingerprint_of
 from judges.language import UNDETERMINED
 from judges.math import Equalities, FinalAnswer, NumbersUsed, SourceConsistent
 from judges.math.answers import final_answer, read_answer
 from judges.math.mathml import from_mathml
 from judges.math.notation import hide, prose
 from judges.note_form import NoteForm
-from pipelines.chunking import Chunk
 from schemas.math import Note, NoteTask, Problem
 from schemas.verdicts import Finding, Verdict
 
@@ -27,8 +28,8 @@ class SourceChecks:
     """Languages to take, ISO 639-1; empty for all. What is undetermined, little but formulas, counts as English."""
     consistent: SourceConsistent = field(default_factory=SourceConsistent)
 
-    def __call__(self, task: NoteTask, chunks: Sequence[Chunk]) -> list[Verdict]:
-        """Reasons `language_not_selected` and `source_wrong`."""
+    def __call__(self, task: NoteTask, passages: Sequence[str]) -> list[Verdict]:
+        """Judge a source, cut into `passages`: reasons `language_not_selected` and `source_wrong`."""
         problem = task.problem
         language = "en" if problem.language == UNDETERMINED else problem.language
         if self.languages and language not in self.languages:
@@ -37,11 +38,11 @@ class SourceChecks:
             return [Verdict("selection", False, 0.0, "language_not_selected", (finding,))]
         if task.is_pair:
             return [self.consistent(problem.answer, "", language)]
-        return [self._document(chunks, language)]
+        return [self._document(passages, language)]
 
-    def _document(self, chunks: Sequence[Chunk], language: str) -> Verdict:
+    def _document(self, passages: Sequence[str], language: str) -> Verdict:
         """A document is wrong where it states a false equality; it need not arrive at any one answer."""
-        verdicts = [self.consistent.equalities(part.text, language) for part in chunks]
+        verdicts = [self.consistent.equalities(passage, language) for passage in passages]
         findings = tuple(
             Finding("source_wrong", f.detail.replace("Correct ", "The source states ", 1), f.rewrite)
             for verdict in verdicts
@@ -60,6 +61,11 @@ class NoteChecks:
     equalities: Equalities = field(default_factory=Equalities)
     answer: FinalAnswer = field(default_factory=FinalAnswer)
     derivation: SourceConsistent = field(default_factory=SourceConsistent)
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """Stands for the checks in verdicts that are kept."""
+        return fingerprint_of(self)
 
     def __call__(
         self, task: NoteTask, source: str, answer: str, note: Note, text: str, *, system: str = ""
