@@ -38,7 +38,7 @@ class FormChecks:
         """One verdict per check, in the order in which a reader would want to hear of them.
 
         Args:
-            finish_reason: as the endpoint gave it; `length` means cut off.
+            finish_reason: as the endpoint gave it; `length` and `content_filter` mean cut off.
             language: ISO 639-1 code of the source; `und` has it detected.
             context: what the writer saw besides the source: the title and what was already rewritten.
             prompt_text: our own wording around the document (the system part), to see it leak.

@@ -105,6 +105,10 @@ def _cut(source: str, rewrite: str, finish_reason: str) -> str:
     """What shows that the rewrite was cut off, or an empty string."""
     if finish_reason == "length":
         return "the token limit cut it off"
+    if finish_reason == "content_filter":
+        return "the endpoint's content filter cut it off"
+    if source.strip() and not rewrite.strip():
+        return "there is no text"
     if rewrite.count("```") % 2 and not source.count("```") % 2:
         return "a code fence is left open"
     opened = _open_brackets(rewrite)

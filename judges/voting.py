@@ -6,7 +6,6 @@ must stand (`verify`).
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain
@@ -17,6 +16,7 @@ from judges.quotes import plain
 from llm.call import Ask, Message, Usage
 from llm.errors import RowError
 from llm.structured import StructuredAnswerInvalid, ask_json
+from llm.together import together
 from prompts.fence import defuse, fence
 from schemas.verdicts import Finding, Verdict
 
@@ -134,7 +134,7 @@ class QuotingJudge:
         return self._verdict(votes, usage), usage
 
     async def _ask(self, attempts: Iterable[int], *case: Any) -> list[Vote]:
-        return list(await asyncio.gather(*(self._vote(attempt, *case) for attempt in attempts)))
+        return await together(self._vote(attempt, *case) for attempt in attempts)
 
     async def _vote(
         self, attempt: int, messages: list[Message], source: str, rewrite: str, known: str, ask: Ask

@@ -16,6 +16,9 @@ Message = dict[str, Any]
 
 _PIECE = 2000
 
+_CUT = ("length", "content_filter")
+"""Reasons to finish for which an answer may have no text."""
+
 
 class MalformedAnswer(ValueError):
     """The endpoint answered 200 with something that is no chat completion."""
@@ -113,6 +116,20 @@ class Usage:
         return Usage(self.prompt + other.prompt, self.completion + other.completion, self.cached + other.cached)
 
 
+def read_usage(body: dict[str, Any]) -> Usage:
+    """What a response body says it cost; nothing where it does not say.
+
+    Raises:
+        ValueError, TypeError, AttributeError: `usage` is not as the protocol has it.
+    """
+    counted = body.get("usage") or {}
+    return Usage(
+        int(counted.get("prompt_tokens") or 0),
+        int(counted.get("completion_tokens") or 0),
+        int((counted.get("prompt_tokens_details") or {}).get("cached_tokens") or 0),
+    )
+
+
 class Note:
     """What was worked out from an answer, kept beside it in the cache for later runs."""
 
@@ -147,26 +164,27 @@ class Answer:
     def parse(cls, raw: bytes, *, from_cache: bool = False, note: Note | None = None) -> Answer:
         """Read a response body.
 
+        An answer may be without text: the model spent its limit before it came to any, or was silenced, and it would be
+        billed for that again. Where it refuses in a field of its own, that is the text.
+
         Raises:
-            MalformedAnswer: not JSON, no choice, or a choice with neither text nor tool calls.
+            MalformedAnswer: not JSON, no choice, or a choice with neither text nor tool calls nor a reason to have none.
         """
         try:
             body = orjson.loads(raw)
             choice = body["choices"][0]
             message = choice["message"]
-            text = message.get("content") or ""
+            text = message.get("content") or message.get("refusal") or ""
             tool_calls = tuple(message.get("tool_calls") or ())
-            counted = body.get("usage") or {}
-            usage = Usage(
-                int(counted.get("prompt_tokens") or 0),
-                int(counted.get("completion_tokens") or 0),
-                int((counted.get("prompt_tokens_details") or {}).get("cached_tokens") or 0),
-            )
+            usage = read_usage(body)
             finish_reason = choice.get("finish_reason") or ""
             model = body.get("model") or ""
         except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
             raise MalformedAnswer(f"{type(error).__name__} in a body of {len(raw)} bytes") from error
-        if not isinstance(text, str) or not (text.strip() or tool_calls):
+        if not isinstance(text, str):
+            raise MalformedAnswer("the answer's text is no text")
+        # Servers in trouble also say `stop` to nothing at all; a model that stops has written at least its end.
+        if not (text.strip() or tool_calls or finish_reason in _CUT or (finish_reason == "stop" and usage.completion)):
             raise MalformedAnswer("the answer has neither text nor tool calls")
         return cls(text, finish_reason, usage, model, tool_calls, raw, from_cache, note)
 

@@ -12,8 +12,8 @@ from typing import Any
 import openai
 import orjson
 
-from llm.cache import Cache, Entry
-from llm.call import Answer, Call, MalformedAnswer, Message, Note
+from llm.cache import REFUSALS, Cache, Entry
+from llm.call import Answer, Call, MalformedAnswer, Message, Note, Usage, read_usage
 from llm.circuit import Circuit
 from llm.errors import CallFailed, CallRefused, EndpointRejects
 from llm.limiter import AdaptiveLimiter
@@ -21,8 +21,6 @@ from llm.models import Models, Role
 from llm.stats import RoleStats
 from llm.transport import LeanOpenAI
 
-REFUSALS = frozenset({400, 413, 422})
-"""The request itself is at fault: it will be refused again."""
 REJECTIONS = frozenset({401, 403, 404, 405})
 """We are at fault (key, model, address): every request will be refused."""
 CONGESTION = frozenset({429, 503})
@@ -141,7 +139,7 @@ class Client:
             await self.cache.release(reservation, tokens=bill.tokens)
             raise
         player.stats.paid += 1
-        _count(player.stats, answer)
+        _count(player.stats, answer.usage)
         stored = await self.cache.put(
             call.address, Entry(200, raw), reservation=reservation, tokens=bill.tokens + answer.usage.total
         )
@@ -159,7 +157,9 @@ class Client:
         """Requests until one is answered well; malformed answers on the way are added to the bill."""
         endpoint, failures = player.endpoint, 0
         while True:
-            await endpoint.circuit.passage()
+            if await endpoint.circuit.passage():
+                await self._probe(player, bill)
+                continue
             epoch = await endpoint.limiter.acquire()
             congested, retry_after = False, 0.0
             try:
@@ -167,7 +167,7 @@ class Client:
                 endpoint.circuit.succeeded()
                 return raw, Answer.parse(raw, note=self._note(call))
             except MalformedAnswer as error:
-                bill.tokens += _billed(raw)
+                _waste(raw, player.stats, bill)
                 problem = f"malformed answer: {error}"
                 failures += 1
             except openai.APIStatusError as error:
@@ -187,12 +187,11 @@ class Client:
                     player.stats.congested += 1
                     endpoint.circuit.congested(problem)
                 else:
-                    failures += not endpoint.circuit.open
+                    failures += 1
                     endpoint.circuit.failed(problem)
             except (openai.APITimeoutError, openai.APIConnectionError) as error:
-                hung = isinstance(error, openai.APITimeoutError)
-                problem = f"no answer in {self.models.timeout:g} s" if hung else f"no connection: {error.__cause__}"
-                failures += not endpoint.circuit.open
+                problem = self._missed(error)
+                failures += 1
                 endpoint.circuit.failed(problem)
             finally:
                 endpoint.limiter.release(epoch, congested=congested, retry_after=retry_after)
@@ -200,6 +199,31 @@ class Client:
                 raise CallFailed(f"given up after {failures} failed requests, the last: {problem}")
             player.stats.retries += 1
             await asyncio.sleep(_backoff(failures, retry_after))
+
+    async def _probe(self, player: Player, bill: _Bill) -> None:
+        """Find out whether the endpoint answers at all, with the smallest request there is."""
+        circuit = player.endpoint.circuit
+        ping = Call(player.model, ({"role": "user", "content": "ping"},), {player.length_key: 1})
+        problem = "the probe was cancelled"
+        try:
+            raw = await player.endpoint.client.complete(ping.body)
+            problem = ""
+            _waste(raw, player.stats, bill)
+        except openai.APIStatusError as error:
+            # Sent away or refused, it is there all the same.
+            problem = f"HTTP {error.status_code}" if error.status_code >= 500 else ""
+            if error.status_code in CONGESTION:
+                circuit.congested(f"HTTP {error.status_code}")
+                problem = ""
+        except (openai.APITimeoutError, openai.APIConnectionError) as error:
+            problem = self._missed(error)
+        finally:
+            circuit.probed(problem)
+
+    def _missed(self, error: openai.APIConnectionError) -> str:
+        if isinstance(error, openai.APITimeoutError):
+            return f"no answer in {self.models.timeout:g} s"
+        return f"no connection: {error.__cause__}"
 
 
 def upper_bound(call: Call) -> int:
@@ -222,18 +246,24 @@ def _read(entry: Entry, player: Player, note: Note) -> Answer | None:
     return answer
 
 
-def _count(stats: RoleStats, answer: Answer) -> None:
-    stats.prompt_tokens += answer.usage.prompt
-    stats.completion_tokens += answer.usage.completion
-    stats.cached_tokens += answer.usage.cached
+def _count(stats: RoleStats, usage: Usage) -> None:
+    stats.prompt_tokens += usage.prompt
+    stats.completion_tokens += usage.completion
+    stats.cached_tokens += usage.cached
 
 
-def _billed(raw: bytes) -> int:
-    """Tokens that a malformed answer says it cost."""
+def _waste(raw: bytes, stats: RoleStats, bill: _Bill) -> None:
+    """Count what an answer that is of no use says it cost."""
     try:
-        return int(orjson.loads(raw)["usage"]["total_tokens"])
-    except (ValueError, KeyError, TypeError):
-        return 0
+        body = orjson.loads(raw)
+        usage, total = read_usage(body), int(body["usage"].get("total_tokens") or 0)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return
+    # A total without its parts is counted as the dearer part.
+    usage = Usage(usage.prompt, max(usage.completion, total - usage.prompt), usage.cached)
+    _count(stats, usage)
+    stats.wasted_tokens += usage.total
+    bill.tokens += usage.total
 
 
 def _said(body: bytes) -> str:

@@ -13,7 +13,7 @@ class Role:
     spec: str
     """A model SPEC, see `llm.spec`."""
     params: dict[str, Any] = field(default_factory=dict)
-    """Sampling parameters sent with every call of the role, below those a step gives."""
+    """Sampling parameters sent with every call of the role, in place of what a step gives."""
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def connect(models: Models, leases: list[Lease], *, cache: Any) -> Client:
             endpoints[lease.base_url] = Endpoint(
                 LeanOpenAI(base_url=lease.base_url, api_key=spec.api_key() or "none", timeout=models.timeout),
                 AdaptiveLimiter(min(models.max_concurrency, lease.parallel or models.max_concurrency)),
-                Circuit(lease.base_url, models.patience),
+                Circuit(lease.base_url, models.patience, lease.problem),
                 lease.base_url,
             )
         hosted = "api.openai.com" in lease.base_url

@@ -20,9 +20,12 @@ class RoleStats:
     refused: int = 0
     """Calls that the endpoint will never answer."""
     prompt_tokens: int = 0
+    """Tokens billed, also for answers that could not be used."""
     completion_tokens: int = 0
     cached_tokens: int = 0
     """Prompt tokens that the endpoint had in its prefix cache (part of `prompt_tokens`)."""
+    wasted_tokens: int = 0
+    """Tokens of malformed answers and of probes (part of `prompt_tokens` and `completion_tokens`)."""
 
     def minus(self, earlier: RoleStats) -> RoleStats:
         return RoleStats(*(getattr(self, f.name) - getattr(earlier, f.name) for f in fields(self)))

@@ -85,9 +85,14 @@ async def ask_json(
         varied = variation(params, sum(earlier.text == answer.text for earlier in answers[:-1]))
         conversation = [
             *messages,
-            {"role": "assistant", "content": defuse(answer.text[:_MAX_ECHO])},
+            {"role": "assistant", "content": echo(answer.text[:_MAX_ECHO])},
             *prompts.load("structured/repair").render(error=error),
         ]
+
+
+def echo(text: str) -> str:
+    """A model's answer as it is shown to it again. Many endpoints refuse a message without text."""
+    return defuse(text) if text.strip() else "(no text)"
 
 
 def variation(params: dict[str, Any], number: int) -> dict[str, Any]:

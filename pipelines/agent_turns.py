@@ -180,7 +180,7 @@ def _native(answer: Answer, tools: list[dict[str, Any]], counter: int) -> AgentT
         bare = name.removeprefix("functions.")
         calls.append((bare if bare in known else name, function.get("arguments")))
     turn = _turn(_THINKING.sub("", answer.text, count=1), calls, counter, answer.usage.total)
-    if answer.finish_reason == "length":
+    if answer.finish_reason in ("length", "content_filter"):
         return AgentTurn(turn.message, turn.arguments, turn.tokens, "cut_off")
     return turn
 

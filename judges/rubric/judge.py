@@ -7,7 +7,6 @@ Kimi K2 report, section 3.1.1: an LLM judge evaluates each trajectory against th
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +18,7 @@ from judges.rubric.transcript import found, transcript
 from judges.voting import JudgeUndecided, line
 from llm.call import Ask, Message, Usage
 from llm.structured import StructuredAnswerInvalid, ask_json
+from llm.together import together
 from prompts.fence import defuse, fence
 from schemas.agentic import Criterion, CriterionVerdict, Quote
 
@@ -109,7 +109,7 @@ class RubricJudge:
         return Opinion(verdicts, usage, sum(vote.calls for vote in votes))
 
     async def _ask(self, attempts: range, *case: Any) -> list[_Vote]:
-        return list(await asyncio.gather(*(self._vote(attempt, *case) for attempt in attempts)))
+        return await together(self._vote(attempt, *case) for attempt in attempts)
 
     async def _vote(
         self, attempt: int, messages: list[Message], schema: dict[str, Any], evidence: Evidence, ask: Ask

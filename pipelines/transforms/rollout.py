@@ -226,13 +226,21 @@ class _Roll(beam.DoFn):
 
     def _take(self) -> tuple[Any, Any, Any]:
         if not self._ready:
-            self._start()
+            if not self._finished.filled:
+                self._start()
             self._ready.extend(self._finished.get())
+            if not any(isinstance(outcome, RunStopped) for outcome, *_ in self._ready):
+                self._start()
         self._running -= 1
         return self._ready.popleft()
 
     def _drain(self) -> None:
-        """Let calls that are in flight arrive, since they are paid for; the cache keeps them for the next run."""
+        """Let calls that are in flight arrive, since they are paid for; the cache keeps them for the next run. Rows that
+        have not begun are left for it altogether."""
+        self._running -= len(self._waiting)
+        for roll in self._waiting:
+            roll.close()
+        self._waiting = []
         while self._running:
             self._take()
 

@@ -130,3 +130,13 @@ def test_never_raises(source, rewrite):
 def test_configuration_is_checked():
     with pytest.raises(ValueError, match="max_repeated"):
         Truncation(max_repeated=0)
+
+
+def test_a_filtered_answer_is_a_cut_even_after_a_full_stop():
+    assert Truncation()("One thing is so. Two is not.", "One is so.", "content_filter").reason == "stops_in_the_middle"
+
+
+@pytest.mark.parametrize("source", ["Overview", "A list:", "It is so."])
+def test_no_text_at_all_is_no_rewrite(source):
+    verdict = Truncation()(source, " ")
+    assert verdict.reason == "stops_in_the_middle" and "no text" in verdict.findings[0].detail

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from llm.call import Call
+from llm.call import Answer, Call, MalformedAnswer, Usage
 
 MESSAGES = ({"role": "user", "content": "Why?"},)
 FIRST = {"type": "object", "properties": {"working": {"type": "string"}, "answer": {"type": "string"}}}
@@ -56,3 +56,45 @@ STRICT = {
 def test_an_answer_is_asked_for_strictly_only_under_a_schema_that_allows_it(change, strict):
     body = json.loads(Call("m", MESSAGES, schema={**STRICT, **change}).body)
     assert body["response_format"]["json_schema"]["strict"] is strict
+
+
+def body(finish_reason=None, tokens=7, **message):
+    """A response without text."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": None, **message}, "finish_reason": finish_reason}
+    usage = {"prompt_tokens": 5, "completion_tokens": tokens, "total_tokens": 5 + tokens}
+    return json.dumps({"model": "m", "choices": [choice], "usage": usage}).encode()
+
+
+@pytest.mark.parametrize(
+    ("raw", "text", "finish_reason"),
+    [
+        (body("length", reasoning_content="Well, let me see"), "", "length"),
+        (body("content_filter", tokens=0), "", "content_filter"),
+        (body("stop", content=""), "", "stop"),
+        (body("stop", refusal="I can't help with that."), "I can't help with that.", "stop"),
+        (body(None, refusal="I can't help with that."), "I can't help with that.", ""),
+    ],
+)
+def test_an_answer_may_have_a_reason_to_be_without_text(raw, text, finish_reason):
+    answer = Answer.parse(raw)
+    assert (answer.text, answer.finish_reason, answer.raw) == (text, finish_reason, raw)
+    assert answer.usage == Usage(5, json.loads(raw)["usage"]["completion_tokens"])
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        body(),
+        body("error"),
+        body("stop", tokens=0),  # nothing was written, not even an end
+        body({"length": 1}),
+        body("length", content=3),
+        b'{"choices": [{"message": {"content": null}}]}',
+        b'{"choices": [], "usage": {"total_tokens": 9}}',
+        b'{"choices": [',
+        b"<html></html>",
+    ],
+)
+def test_what_is_no_answer_is_malformed(raw):
+    with pytest.raises(MalformedAnswer):
+        Answer.parse(raw)

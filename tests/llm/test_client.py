@@ -285,3 +285,42 @@ def test_a_hanging_server_is_not_waited_for_longer_than_the_timeout(tmp_path):
             run(server, lambda c: c.ask([{"role": "user", "content": "x"}]), tmp_path, timeout=0.3, tries=2)
         finally:
             assert time.monotonic() - started < 5
+
+
+def cut_short(body):
+    """A reasoning model that spends its whole limit before it says anything."""
+    answer = completion("", prompt_tokens=500, finish_reason="length")
+    answer["choices"][0]["message"] |= {"content": None, "reasoning_content": "Let me think"}
+    return answer
+
+
+def test_an_answer_without_text_is_paid_for_once(tmp_path):
+    async def use(client):
+        answer = await client.ask([{"role": "user", "content": "x"}], max_tokens=8)
+        return answer, await client.cache.spent(), client.players["writer"].stats
+
+    with ScriptedServer(cut_short) as server:
+        first, spent, stats = run(server, use, tmp_path)
+        assert (first.text, first.finish_reason, spent, stats.paid, stats.wasted_tokens) == ("", "length", 501, 1, 0)
+        again, spent, _ = run(server, use, tmp_path)
+        assert again.from_cache and again.raw == first.raw and spent == 501
+        assert server.log.requests == 1
+
+
+def test_what_malformed_answers_cost_is_in_the_figures(tmp_path):
+    bodies = iter(
+        [
+            b'{"choices": [], "usage": {"prompt_tokens": 300, "completion_tokens": 20, "total_tokens": 320}}',
+            b'{"choices": [], "usage": {"total_tokens": 500}}',
+            b'{"choices": []}',
+        ]
+    )
+
+    async def use(client):
+        await client.ask([{"role": "user", "content": "x"}], max_tokens=10)
+        return await client.cache.spent(), client.players["writer"].stats
+
+    with ScriptedServer(lambda body: next(bodies, None) or completion("ok", prompt_tokens=9)) as server:
+        spent, stats = run(server, use, tmp_path)
+    assert (stats.wasted_tokens, stats.prompt_tokens, stats.completion_tokens) == (820, 309, 521)
+    assert spent == stats.prompt_tokens + stats.completion_tokens and stats.paid == 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -20,6 +22,9 @@ import pytest
 
 import llm.keeper
 from llm.engines import launch_of, vllm_arguments
+from llm.errors import EndpointDown, RowError
+from llm.models import Models, Role
+from llm.runtime import obtain, release
 from llm.servers import Lease, ServerFailed, acquire
 from llm.spec import parse_spec
 from tests.servers import fake_vllm
@@ -176,6 +181,25 @@ def test_a_server_that_keeps_crashing_is_given_up(machine: Machine, monkeypatch)
         assert len(machine.noted("start")) == 1 + llm.keeper.RESTARTS
         assert "crashed 4 times: exit status 3" in lease.problem()
         assert str(lease.log) in lease.problem()
+
+
+def test_a_run_whose_server_is_given_up_ends_at_once_with_the_server_s_own_line(machine: Machine, monkeypatch) -> None:
+    monkeypatch.setenv("FAKE_VLLM_LIFE", "0.5")
+    models = Models({"writer": Role(SPEC)}, str(machine.folder / "answers.sqlite"), "test", patience=300)
+    runtime = obtain(models)
+    try:
+        with pytest.raises(
+            EndpointDown, match=r"crashed 4 times: exit status 3.*log: .*no answer received so far is lost"
+        ):
+            asyncio.run_coroutine_threadsafe(_ask_for_ever(runtime.client.ask), runtime.loop).result(60)
+    finally:
+        release(runtime)
+
+
+async def _ask_for_ever(ask) -> None:
+    for number in itertools.count():
+        with contextlib.suppress(RowError):
+            await ask([{"role": "user", "content": str(number)}])
 
 
 @pytest.mark.parametrize(

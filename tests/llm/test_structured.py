@@ -149,3 +149,12 @@ def test_nor_is_one_that_a_check_refused():
     with pytest.raises(CheckFailed):
         asyncio.run(ask_checked(ask, QUESTION, SCHEMA, check, to="writer", tries=4))
     assert len({(str(asked["messages"]), asked["attempt"]) for asked in ask.asked}) == 4
+
+
+@pytest.mark.parametrize("finish_reason", ["length", "content_filter", "stop"])
+def test_an_answer_without_text_is_asked_again_in_words_that_every_endpoint_takes(finish_reason):
+    ask = Script(("", finish_reason), ("", finish_reason), GOOD)
+    assert run(ask).value == {"colour": "red", "count": 3}
+    assert [message["role"] for message in ask.asked[1]["messages"]] == ["user", "assistant", "user"]
+    assert all(message["content"].strip() for message in ask.asked[1]["messages"])
+    assert [asked["attempt"] for asked in ask.asked] == [0, 0, 1000], "the same words again are another attempt"

@@ -203,6 +203,10 @@ def test_limits_end_a_trajectory(limits, ended):
 def test_turns_that_cannot_be_used_end_a_trajectory():
     cut = Answer("The weather is", "length", Usage(1, 1), "m")
     assert run(ScriptedAgent(cut)).ended == "cut_off"
+    for reason, ended in (("length", "cut_off"), ("content_filter", "cut_off"), ("stop", "empty_turn")):
+        assert run(ScriptedAgent(Answer("", reason, Usage(1, 1), "m"))).ended == ended
+    filtered = Answer("It will rain.", "content_filter", Usage(1, 1), "m")
+    assert run(ScriptedAgent(filtered)).ended == "cut_off"
     assert run(ScriptedAgent(Answer("<think>hm</think>\n", "stop", Usage(), "m"))).ended == "empty_turn"
     got = run(ScriptedAgent(Answer("<think>secret</think> Rain.", "stop", Usage(), "m")))
     assert got.messages[-1].content == "Rain." and got.tokens > 0

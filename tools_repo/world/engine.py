@@ -8,7 +8,6 @@ Kimi K2 report, section 3.1.1. Nothing of it runs outside the sandbox.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,9 @@ import orjson
 
 import prompts
 from llm.call import Ask, Message, Usage
-from prompts.fence import defuse, fence
+from llm.structured import echo, variation
+from llm.together import together
+from prompts.fence import fence
 from schemas.engines import EngineFault, EngineModule
 from schemas.tools import ToolSpec, dump
 from tools_repo.world.engine_checks import Examination, Report
@@ -77,7 +78,7 @@ async def write_engine(
     writer = _Writer(title, description, entities, state, ask, interpreter, tries, params)
     parts = [tools[at : at + batch] for at in range(0, len(tools), batch)]
     with _Pools(interpreter) as pools:
-        done = await asyncio.gather(*(writer.write(part, pools) for part in parts))
+        done = await together(writer.write(part, pools) for part in parts)
     return Written(
         tuple(module for written in done for module in written.modules),
         tuple(fault for written in done for fault in written.missing),
@@ -120,10 +121,11 @@ class _Writer:
         if faults := self.entities.check(state):
             raise ValueError(f"the sample state does not meet the entity model: {faults[0]}")
         messages = self._messages(tools, clock(state))
-        conversation, usage = messages, Usage()
+        conversation, usage, varied = messages, Usage(), self.params
+        earlier: list[str] = []
         best: tuple[list[ToolSpec], EngineText | None, Report, int] = ([], None, Report(), 0)
         for turn in range(1, self.tries + 1):
-            answer = await self.ask(conversation, to="writer", **self.params)
+            answer = await self.ask(conversation, to="writer", **varied)
             usage += answer.usage
             text = None
             try:
@@ -139,9 +141,11 @@ class _Writer:
                 best = (accepted, text, report, turn)
             if len(accepted) == len(tools):
                 break
-            echo = {"role": "assistant", "content": defuse(answer.text)}
+            varied = variation(self.params, earlier.count(answer.text))
+            earlier.append(answer.text)
+            said = {"role": "assistant", "content": echo(answer.text)}
             findings = fence(report.text[:_MAX_FINDINGS], "findings")
-            conversation = [*messages, echo, *prompts.load(REPAIR).render(findings=findings)]
+            conversation = [*messages, said, *prompts.load(REPAIR).render(findings=findings)]
         return _written(tools, best, usage, turn)
 
     def _messages(self, tools: Sequence[ToolSpec], now: str) -> list[Message]:

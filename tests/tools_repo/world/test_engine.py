@@ -186,6 +186,13 @@ def test_findings_go_back_and_the_repaired_module_is_kept():
     assert len(ask.asked[2]["messages"]) == 4  # only the latest answer is shown again
 
 
+def test_an_answer_without_text_is_asked_again_and_not_in_the_same_words():
+    ask, written = write("", "", answer())
+    assert written.missing == () and written.model_calls == 3
+    assert all(message["content"].strip() for asked in ask.asked for message in asked["messages"])
+    assert len({(str(asked["messages"]), asked["attempt"]) for asked in ask.asked}) == 3
+
+
 def test_a_worse_repair_does_not_replace_a_better_answer():
     _, written = write(answer(with_cancel("return {}")), "nothing")
     assert written.modules[0].functions == ["get_order", "list_orders"] and written.modules[0].tries == 1
