@@ -53,17 +53,21 @@ class OutputFolder:
         """The manifest of a finished run, None where there is none.
 
         Raises:
-            UsageError: there is a manifest.json that is none of ours.
+            UsageError: there is a manifest.json that is none of ours, or the folder cannot be looked into.
         """
-        if not FileSystems.exists(self.at(MANIFEST)):
-            return None
-        with FileSystems.open(self.at(MANIFEST), compression_type=CompressionTypes.UNCOMPRESSED) as file:
-            try:
-                return orjson.loads(file.read())
-            except ValueError:
-                raise UsageError(
-                    f"--output {self.path}: its manifest.json is not readable; choose another folder"
-                ) from None
+        try:
+            if not FileSystems.exists(self.at(MANIFEST)):
+                return None
+            with FileSystems.open(self.at(MANIFEST), compression_type=CompressionTypes.UNCOMPRESSED) as file:
+                content = file.read()
+        except Exception as error:  # each filesystem has errors of its own
+            raise UsageError(f"--output {self.path}: cannot be read: {_line(error)}") from None
+        try:
+            return orjson.loads(content)
+        except ValueError:
+            raise UsageError(
+                f"--output {self.path}: its manifest.json is not readable; choose another folder"
+            ) from None
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
