@@ -64,6 +64,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     finally:
         gc.enable()
     args.command_line = ["python", "beam_runner.py", *argv]
+    if hasattr(args, "chain") or hasattr(args, "make"):
+        from apache_beam.io.filesystems import FileSystems
+        from apache_beam.options.pipeline_options import PipelineOptions
+
+        # A pipeline does this too, but files are looked for before there is one, and S3 is not to be had without.
+        FileSystems.set_options(PipelineOptions(beam_args))
     if hasattr(args, "chain"):  # several jobs, one after another
         return args.chain(args, beam_args)
     if hasattr(args, "run"):

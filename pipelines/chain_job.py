@@ -96,7 +96,7 @@ def _run(args: argparse.Namespace, beam_args: Sequence[str]) -> int:
         if not manifest["counts"]["accepted"]:
             return _nothing(stage, folder, manifest, args.stages, OutputFolder(output))
         args.stages.append(stage_entry(stage.name, stage.folder, manifest))
-        produced = [folder.at("data", "*.parquet")]
+        produced = [folder.path]
     return OK
 
 

@@ -119,7 +119,7 @@ def _chain(plan: Settings, args: argparse.Namespace, beam_args: Sequence[str], l
         return code
     if not finished["counts"]["accepted"]:
         return say(f"no domain was kept, so that there is nothing to write tools for; see {stage}/report.html", FAILED)
-    return launch(plan.tools(), _stage(args, [f"{stage}/data/*.parquet"], out, args.limit), beam_args)
+    return launch(plan.tools(), _stage(args, [stage], out, args.limit), beam_args)
 
 
 def _stage(

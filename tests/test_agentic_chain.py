@@ -88,7 +88,7 @@ def chain(tools, out, server, *more):
 
 
 def test_tools_become_trajectories_and_nothing_finished_is_repeated(tools, tmp_path, run):
-    out = tmp_path / "out"
+    out = tmp_path / "out[1]"  # no pattern: a folder's name
     with ScriptedServer(Everybody()) as server:
         argv = chain(tools, out, server, "--samples", 2)
         code, stdout, err = run(*argv)

@@ -69,6 +69,14 @@ def test_documents_become_rows_a_card_a_report_and_a_manifest(corpus, tmp_path, 
     assert not (out / ".unfinished").exists()
 
 
+def test_an_output_named_like_a_pattern_is_a_folder_like_any_other(corpus, tmp_path, run):
+    out = tmp_path / "run[1]"
+    with ScriptedServer(Writer()) as server:
+        assert run(*knowledge(corpus, out, server, "--no-judge"))[0] == 0
+        assert run(*knowledge(corpus, out, server, "--no-judge", "--seed", 7, "--overwrite"))[0] == 0
+    assert len(rows(out)) == manifest(out)["counts"]["accepted"] == 24 and not (out / ".unfinished").exists()
+
+
 def test_the_result_loads_with_datasets(corpus, tmp_path, run):
     out = tmp_path / "out"
     with ScriptedServer(Writer(faults={"Gdansk": lambda text: text})) as server:

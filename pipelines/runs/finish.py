@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -17,7 +19,7 @@ from pipelines.runs.card import write_card
 from pipelines.runs.errors import RunFailed
 from pipelines.runs.folder import MANIFEST, OutputFolder
 from pipelines.runs.report import write_report
-from pipelines.runs.survey import Survey, survey_run
+from pipelines.runs.survey import Shards, Survey, shards_under, survey_run
 from schemas.manifest import Manifest
 
 _SOON = 3.0
@@ -56,8 +58,8 @@ def finish(out: OutputFolder, manifest: Manifest, card: Callable[[Path, Manifest
     """
     try:
         manifest.files = out.publish()
-        with _local(out, manifest) as folder:
-            survey = survey_run(folder)
+        with _local(out, manifest) as (folder, shards):
+            survey = survey_run(folder, shards=shards)
             manifest.trajectories = survey.trajectories and survey.trajectories.as_dict()
             manifest.coverage = survey.tools and survey.tools.as_dict()
             for write, name in ((card, "README.md"), (write_report, "report.html")):
@@ -74,17 +76,24 @@ def finish(out: OutputFolder, manifest: Manifest, card: Callable[[Path, Manifest
 
 
 @contextlib.contextmanager
-def _local(out: OutputFolder, manifest: Manifest) -> Iterator[Path]:
-    """The folder itself, or a copy of its shards where it is not on this machine."""
+def _local(out: OutputFolder, manifest: Manifest) -> Iterator[tuple[Path, Shards]]:
+    """A folder of this machine for card and report, and the run's shards: where they are, or fetched one at a time."""
     if out.local:
-        yield Path(out.path)
+        yield Path(out.path), shards_under(Path(out.path))
         return
-    with tempfile.TemporaryDirectory(prefix="tokenmill-") as copy:
-        for file in manifest.files:
-            target = Path(copy, file["file"])
-            target.parent.mkdir(parents=True, exist_ok=True)
-            source = FileSystems.open(out.at(file["file"]), compression_type=CompressionTypes.UNCOMPRESSED)
-            with source, target.open("wb") as handle:
-                while block := source.read(1 << 20):
-                    handle.write(block)
-        yield Path(copy)
+    with tempfile.TemporaryDirectory(prefix="tokenmill-") as folder:
+        yield Path(folder), functools.partial(_fetched, out, manifest, Path(folder))
+
+
+def _fetched(out: OutputFolder, manifest: Manifest, to: Path, folder: str) -> Iterator[Path]:
+    """Copies of the shards of one output folder; the copy before is deleted first."""
+    for name in (file["file"] for file in manifest.files if file["file"].startswith(f"{folder}/")):
+        copy = to / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        source = FileSystems.open(out.at(name), compression_type=CompressionTypes.UNCOMPRESSED)
+        with source, copy.open("wb") as handle:
+            shutil.copyfileobj(source, handle, 1 << 20)
+        try:
+            yield copy
+        finally:
+            copy.unlink()

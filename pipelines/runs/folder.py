@@ -20,6 +20,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from pipelines.runs.errors import RunFailed, UsageError
 from pipelines.runs.figures import by_count
+from pipelines.transforms.files import delete_file, delete_folder, files_in, folder_exists, is_local, replace_file
 
 KINDS = ("data", "rejected", "failed")
 WORK = ".unfinished"
@@ -29,13 +30,21 @@ MANIFEST = "manifest.json"
 
 @dataclass(frozen=True)
 class OutputFolder:
-    """An output folder by its path or URL."""
+    """An output folder by its path or URL.
+
+    Raises:
+        UsageError: a URL with characters that mean a pattern to an object store.
+    """
 
     path: str
 
+    def __post_init__(self) -> None:
+        if not self.local and set(self.path) & set("*?[]"):
+            raise UsageError(f"--output {self.path}: a URL must be without * ? [ ]")
+
     @property
     def local(self) -> bool:
-        return "://" not in self.path
+        return is_local(self.path)
 
     def at(self, *names: str) -> str:
         return FileSystems.join(self.path, *names)
@@ -44,17 +53,21 @@ class OutputFolder:
         """The manifest of a finished run, None where there is none.
 
         Raises:
-            UsageError: there is a manifest.json that is none of ours.
+            UsageError: there is a manifest.json that is none of ours, or the folder cannot be looked into.
         """
-        if not FileSystems.exists(self.at(MANIFEST)):
-            return None
-        with FileSystems.open(self.at(MANIFEST), compression_type=CompressionTypes.UNCOMPRESSED) as file:
-            try:
-                return orjson.loads(file.read())
-            except ValueError:
-                raise UsageError(
-                    f"--output {self.path}: its manifest.json is not readable; choose another folder"
-                ) from None
+        try:
+            if not FileSystems.exists(self.at(MANIFEST)):
+                return None
+            with FileSystems.open(self.at(MANIFEST), compression_type=CompressionTypes.UNCOMPRESSED) as file:
+                content = file.read()
+        except Exception as error:  # each filesystem has errors of its own
+            raise UsageError(f"--output {self.path}: cannot be read: {_line(error)}") from None
+        try:
+            return orjson.loads(content)
+        except ValueError:
+            raise UsageError(
+                f"--output {self.path}: its manifest.json is not readable; choose another folder"
+            ) from None
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -83,15 +96,15 @@ class OutputFolder:
         Raises:
             UsageError: the folder cannot be written, or holds data that no run of ours made.
         """
-        ours = FileSystems.exists(self.at(WORK)) or self.manifest() is not None
+        ours = folder_exists(self.at(WORK)) or self.manifest() is not None
         if not ours:
             for kind in KINDS:
-                if FileSystems.exists(self.at(kind)):
+                if folder_exists(self.at(kind)):
                     raise UsageError(
                         f"--output {self.path}: {kind}/ is there but no manifest of ours; choose another folder"
                     )
         try:
-            self._delete(WORK)
+            delete_folder(self.at(WORK))
             for kind in KINDS:
                 FileSystems.mkdirs(self.at(WORK, kind))
         except Exception as error:
@@ -99,19 +112,18 @@ class OutputFolder:
 
     def unfinished(self, kind: str) -> list[str]:
         """Complete shards of one kind in the work folder, in shard order."""
-        (result,) = FileSystems.match([self.at(WORK, kind, "shard-*.parquet")])
-        return sorted(m.path for m in result.metadata_list if m.path.endswith(".parquet"))
+        return files_in(self.at(WORK, kind), ".parquet")
 
     def publish(self) -> list[dict[str, Any]]:
         """Move the shards to their final names: `{"file", "rows", "bytes", "sha256"}` of each.
 
         From here on until the manifest is written the folder holds shards without a manifest: unfinished.
         """
-        self._delete(MANIFEST)
+        delete_file(self.at(MANIFEST))
         files = []
         for kind in KINDS:
             shards = self.unfinished(kind)
-            self._delete(kind)
+            delete_folder(self.at(kind))
             if not shards:
                 continue
             FileSystems.mkdirs(self.at(kind))
@@ -127,16 +139,10 @@ class OutputFolder:
         part = self.at(f"{name}.part")
         with FileSystems.create(part, mime_type="application/octet-stream", compression_type="uncompressed") as file:
             file.write(content)
-        if FileSystems.exists(self.at(name)):
-            FileSystems.delete([self.at(name)])
-        FileSystems.rename([part], [self.at(name)])
+        replace_file(part, self.at(name))
 
     def end(self) -> None:
-        self._delete(WORK)
-
-    def _delete(self, name: str) -> None:
-        if FileSystems.exists(self.at(name)):
-            FileSystems.delete([self.at(name)])
+        delete_folder(self.at(WORK))
 
 
 def _describe(path: str) -> dict[str, Any]:

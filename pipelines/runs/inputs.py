@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import itertools
+import os
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from pipelines.runs.errors import UsageError
 from pipelines.runs.folder import MANIFEST
+from pipelines.transforms.files import is_local
 from pipelines.transforms.sources import FORMATS, PARQUET, TEXT, Parser, Piece, RowUnreadable, raw_rows
 
 HASHED_BYTES = 4_000_000_000
@@ -63,17 +65,16 @@ def find(globs: Sequence[str], *, limit: int | None = None) -> Inputs:
     """
     found: dict[str, tuple[int, float]] = {}
     for pattern in globs:
-        matched = [m for m in _match(pattern) if m[1] is not None]
+        matched = _match(pattern)
         if not matched:
             raise UsageError(f"--input {pattern}: no such file")
         found.update({path: (size, time) for path, size, time in matched})
-    paths = sorted(found)
-    for path in paths:
+    for path in found:
         if not path.endswith(FORMATS):
             raise UsageError(f"--input {path}: unknown format; known are {', '.join(FORMATS)}")
-    root = _common_folder(paths)
-    names = {path: path[len(root) :].lstrip("/") for path in paths}
-    hashed = all(_local(p) for p in paths) and sum(size for size, _ in found.values()) <= HASHED_BYTES
+    names = _names(found)
+    paths = list(names)
+    hashed = all(is_local(p) for p in paths) and sum(size for size, _ in found.values()) <= HASHED_BYTES
     files, counted = [], {}
     for path in paths:
         size, time = found[path]
@@ -87,26 +88,56 @@ def find(globs: Sequence[str], *, limit: int | None = None) -> Inputs:
 
 
 def _match(pattern: str) -> list[tuple[str, int, float]]:
-    if _local(pattern) and Path(pattern).is_dir():
-        finished = Path(pattern, "data")
-        if Path(pattern, MANIFEST).is_file() and next(finished.glob("*.parquet"), None):
-            return _match(str(finished / "*.parquet"))
-        raise UsageError(f"--input {pattern}: is a folder; name its files, such as '{pattern.rstrip('/')}/*.parquet'")
+    """(path, bytes, time) of each file. What is there under this very name is taken before it is read as a pattern."""
+    if is_local(pattern):
+        here = Path(pattern)
+        if here.is_file():
+            return [_about(here)]
+        if here.is_dir():
+            shards = sorted((here / "data").glob("*.parquet")) if (here / MANIFEST).is_file() else []
+            if shards:
+                return [_about(shard) for shard in shards]
+            hint = f"name its files, such as '{pattern.rstrip('/')}/*.parquet'"
+            raise UsageError(f"--input {pattern}: is a folder; {hint}")
     try:
-        (result,) = FileSystems.match([pattern])
+        if is_local(pattern):
+            # Beam looks for `*.jsonl` nowhere, but for `./*.jsonl` here.
+            whole = str(here) if here.is_absolute() else f"./{here}"
+        else:
+            finished = not pattern.endswith(FORMATS) and FileSystems.exists(FileSystems.join(pattern, MANIFEST))
+            whole = FileSystems.join(pattern, "data", "*.parquet") if finished else pattern
+        (result,) = FileSystems.match([whole])
     except Exception as error:
         raise UsageError(f"--input {pattern}: {_first_line(error)}") from None
-    return [(m.path, m.size_in_bytes, m.last_updated_in_seconds or 0.0) for m in result.metadata_list]
+    return [
+        (str(Path(m.path)) if is_local(m.path) else m.path, m.size_in_bytes, m.last_updated_in_seconds or 0.0)
+        for m in result.metadata_list
+        if m.size_in_bytes is not None
+    ]
 
 
-def _local(path: str) -> bool:
-    return "://" not in path
+def _about(file: Path) -> tuple[str, int, float]:
+    about = file.stat()
+    return str(file), about.st_size, about.st_mtime
 
 
-def _common_folder(paths: Sequence[str]) -> str:
+def _names(paths: Iterable[str]) -> dict[str, str]:
+    """Each file once, however often and in whatever spelling it is among the paths, with its name relative to the common
+    folder, in order of the names. The spelling does not change the names, which ids are made of."""
+    paths = list(paths)
+    local = all(map(is_local, paths))
+    spelled: dict[str, str] = {}
+    for path in paths:
+        whole = os.path.abspath(path) if local else path  # noqa: PTH100 - a link keeps the name that it is given by
+        spelled.setdefault(whole, path)
+    root = _common_folder(sorted(spelled), local)
+    return {spelled[whole]: whole[len(root) :].lstrip("/") for whole in sorted(spelled)}
+
+
+def _common_folder(paths: Sequence[str], local: bool) -> str:
     if len(paths) == 1:
         return posixpath.dirname(paths[0])
-    return posixpath.commonpath(paths) if all(map(_local, paths)) else posixpath.commonprefix(paths).rpartition("/")[0]
+    return posixpath.commonpath(paths) if local else posixpath.commonprefix(paths).rpartition("/")[0]
 
 
 @dataclass(frozen=True)
@@ -119,8 +150,8 @@ class _Lines:
 
 
 def _digest(path: str, size: int) -> tuple[str, _Lines]:
-    """SHA-256 of a local file, its number of newlines and where to cut it, in one pass."""
-    sha, lines, position = hashlib.sha256(), 0, 0
+    """SHA-256 of a local file, its number of lines and where to cut it, in one pass."""
+    sha, lines, position, begun = hashlib.sha256(), 0, 0, False
     step = min(LARGEST_PIECE, max(SMALLEST_PIECE, size // PIECES))
     cuts = [(0, 0)]
     try:
@@ -132,11 +163,13 @@ def _digest(path: str, size: int) -> tuple[str, _Lines]:
                     cuts.append((position + last + 1, lines + block.count(b"\n", 0, last + 1)))
                 lines += block.count(b"\n")
                 position += len(block)
+                rest = block[last + 1 :]
+                begun = (begun and last < 0) or (rest != b"" and not rest.isspace())
     except OSError as error:
         raise UsageError(f"--input {path}: {error.strerror}") from None
     if cuts[-1][0] >= position and len(cuts) > 1:
         cuts.pop()
-    return sha.hexdigest(), _Lines(lines, tuple(cuts))
+    return sha.hexdigest(), _Lines(lines + begun, tuple(cuts))
 
 
 def _pieces(

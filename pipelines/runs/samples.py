@@ -7,7 +7,7 @@ from typing import Any
 
 from pipelines.runs import figures
 from pipelines.runs.marks import Span, differing, marked, quoted
-from pipelines.runs.survey import Sample
+from pipelines.runs.sampling import Sample
 from pipelines.runs.tool_view import tool_view
 from pipelines.runs.trajectory_sample import HIDDEN, trajectory_sample
 

@@ -6,18 +6,18 @@ kept, whatever the number of rows. Nothing here knows a row type: a column that 
 
 from __future__ import annotations
 
-import hashlib
-import heapq
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pipelines.runs.sampling import Draw, Sample, fetch
 from pipelines.runs.tool_view import are_tools
 from pipelines.runs.trajectory_figures import TrajectoryFigures, survey_trajectories
 
@@ -37,8 +37,6 @@ RATIO_STEP, RATIO_MAX = 0.01, 3.0
 _DISTINCT = 1000
 _GROUPS = 64
 _BATCH = 256
-CLIP = 200_000
-"""Characters kept of a sample's text."""
 
 
 @dataclass
@@ -51,16 +49,6 @@ class Scores:
     @property
     def verdicts(self) -> int:
         return int(self.passed.sum() + self.refused.sum())
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A row drawn for showing, long texts clipped; `lengths` has the full length of every clipped column, by name."""
-
-    row: dict[str, Any]
-    lengths: dict[str, int]
-    twin: Sample | None = None
-    """The row that `duplicate_of` names, where it has such a column and that row is in the run."""
 
 
 @dataclass
@@ -105,40 +93,51 @@ class Survey:
         return iter((self.data, self.rejected, self.failed))
 
 
-def survey_run(out: Path, samples: int = 20) -> Survey:
-    """Read every shard under `out`. Where the rows are tool specifications, pictures of what they cover are drawn into
+Shards = Callable[[str], Iterable[Path]]
+"""The shards of one output folder, in order; each need only be there until the next one is asked for."""
+
+
+def shards_under(out: Path) -> Shards:
+    """The shards of a run on this machine."""
+    return lambda folder: sorted(Path(out, folder).glob("*.parquet"))
+
+
+def survey_run(out: Path, samples: int = 20, shards: Shards | None = None) -> Survey:
+    """Read every shard of a run. Where the rows are tool specifications, pictures of what they cover are drawn into
     `out`/coverage.
 
     Args:
+        shards: where they are; under `out` if not told.
         samples: rows to draw per folder, spread over styles, reasons or errors, by hash of their id: the same rows
             whatever the order of shards.
 
     Raises:
         OSError, pyarrow.ArrowInvalid: a shard cannot be read.
     """
-    data, rejected, failed = (_survey_folder(out, folder, samples) for folder in CLASSES)
-    rejected.samples = _with_twins(out, rejected.samples)
-    return Survey(data, rejected, failed, _tool_space(out, data), survey_trajectories(out))
+    shards = shards or shards_under(out)
+    data, rejected, failed = (_survey_folder(shards, folder, samples) for folder in CLASSES)
+    rejected.samples = _with_twins(shards, rejected.samples)
+    return Survey(data, rejected, failed, _tool_space(out, shards, data), survey_trajectories(shards))
 
 
-def _tool_space(out: Path, data: Rows) -> ToolSpace | None:
+def _tool_space(out: Path, shards: Shards, data: Rows) -> ToolSpace | None:
     if not are_tools(data.schema):
         return None
     from pipelines.runs.tool_space import survey_tools
 
-    return survey_tools(out)
+    return survey_tools(out, shards("data"))
 
 
-def _with_twins(out: Path, samples: list[Sample]) -> list[Sample]:
+def _with_twins(shards: Shards, samples: list[Sample]) -> list[Sample]:
     """The samples, each with the row that it is a duplicate of."""
     wanted = {sample.row["duplicate_of"] for sample in samples if sample.row.get("duplicate_of")}
     if not wanted:
         return samples
     found: dict[str, Sample] = {}
-    for path in (path for folder in ("data", "rejected") for path in sorted((out / folder).glob("*.parquet"))):
+    for path in (path for folder in ("data", "rejected") for path in shards(folder)):
         ids = pq.read_table(path, columns=["id"])["id"].to_pylist()
         places = [(path, i) for i, id_ in enumerate(ids) if id_ in wanted and id_ not in found]
-        found |= {sample.row["id"]: sample for sample in _fetch(places).values()}
+        found |= {sample.row["id"]: sample for sample in fetch(places).values()}
     return [replace(sample, twin=found.get(sample.row.get("duplicate_of") or "")) for sample in samples]
 
 
@@ -151,10 +150,10 @@ def quantile(bins: np.ndarray, q: float, top: float = 1.0) -> float:
     return (min(index, len(bins) - 1) + 0.5) * top / len(bins)
 
 
-def _survey_folder(out: Path, folder: str, samples: int) -> Rows:
+def _survey_folder(shards: Shards, folder: str, samples: int) -> Rows:
     rows = Rows(folder)
-    draw = _Draw(samples)
-    for path in sorted((out / folder).glob("*.parquet")):
+    draw = Draw(samples)
+    for path in shards(folder):
         with pq.ParquetFile(path, pre_buffer=False) as shard:
             rows.schema = rows.schema or shard.schema_arrow
             rows.files.append((f"{folder}/{path.name}", shard.metadata.num_rows, path.stat().st_size))
@@ -163,6 +162,7 @@ def _survey_folder(out: Path, folder: str, samples: int) -> Rows:
                 _count_batch(rows, batch)
                 draw.offer(batch, path, first)
                 first += len(batch)
+        draw.fetch()
     rows.samples = draw.drawn()
     return rows
 
@@ -225,81 +225,3 @@ def _is_verdicts(kind: pa.DataType) -> bool:
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not pa.types.is_struct(kind.value_type):
         return False
     return {"check", "passed", "score"} <= {f.name for f in kind.value_type}
-
-
-class _Draw:
-    """Keeps, per group, the places of the rows whose ids have the smallest hashes."""
-
-    def __init__(self, wanted: int) -> None:
-        self._wanted = wanted
-        self._heaps: dict[tuple[str, ...], list[tuple[int, Path, int]]] = {}
-
-    def offer(self, batch: pa.RecordBatch, path: Path, first: int) -> None:
-        """`first` is the index in `path` of the batch's first row."""
-        if not self._wanted:
-            return
-        names = batch.schema.names
-        ids = batch.column("id").cast(pa.string()).to_pylist() if "id" in names else [None] * len(batch)
-        for i, (id_, group) in enumerate(zip(ids, _groups(batch), strict=True), start=first):
-            key = id_ if id_ is not None else f"{path.name} {i}"
-            # Negated: heapq keeps the smallest on top, and the largest hash is the one to give up.
-            entry = (-int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest()), path, i)
-            if group not in self._heaps and len(self._heaps) >= _GROUPS:
-                group = ("other",)
-            heap = self._heaps.setdefault(group, [])
-            if len(heap) < self._wanted:
-                heapq.heappush(heap, entry)
-            elif entry > heap[0]:
-                heapq.heapreplace(heap, entry)
-
-    def drawn(self) -> list[Sample]:
-        """At most the wanted number, one group after the other in turn."""
-        queues = [sorted(heap, reverse=True) for heap in self._heaps.values()]
-        queues.sort(reverse=True)
-        places: list[tuple[Path, int]] = []
-        while queues and len(places) < self._wanted:
-            for queue in queues[: self._wanted - len(places)]:
-                places.append(queue.pop(0)[1:])
-            queues = [queue for queue in queues if queue]
-        rows = _fetch(places)
-        return [rows[place] for place in places]
-
-
-def _groups(batch: pa.RecordBatch) -> list[tuple[str, ...]]:
-    """Rows are spread over reason or error, or else over style and whether a repair was needed, or over origin or level."""
-    names = set(batch.schema.names)
-    by = [n for n in ("reason", "error") if n in names] or [n for n in ("style", "origin", "level") if n in names]
-    columns = [batch.column(n).cast(pa.string()).to_pylist() for n in by]
-    if by == ["style"] and "attempts" in names and "chunks" in names:
-        columns.append(pc.greater(batch.column("attempts"), batch.column("chunks")).to_pylist())
-    if not columns:
-        return [()] * len(batch)
-    return [tuple(str(v)[:200] for v in row) for row in zip(*columns, strict=True)]
-
-
-def _fetch(places: list[tuple[Path, int]]) -> dict[tuple[Path, int], Sample]:
-    """The rows at (shard, index), reading only the row groups that hold them."""
-    samples: dict[tuple[Path, int], Sample] = {}
-    for path in {path for path, _ in places}:
-        wanted = {i for p, i in places if p == path}
-        with pq.ParquetFile(path, pre_buffer=False) as shard:
-            first = 0
-            for group in range(shard.num_row_groups):
-                last = first + shard.metadata.row_group(group).num_rows
-                if wanted & set(range(first, last)):
-                    for batch in shard.iter_batches(batch_size=_BATCH, row_groups=[group]):
-                        for i in wanted & set(range(first, first + len(batch))):
-                            samples[path, i] = _sample(batch, i - first)
-                        first += len(batch)
-                first = last
-    return samples
-
-
-def _sample(batch: pa.RecordBatch, i: int) -> Sample:
-    row = batch.slice(i, 1).to_pylist()[0]
-    lengths: dict[str, int] = {}
-    for name, value in row.items():
-        if isinstance(value, str) and len(value) > CLIP:
-            lengths[name] = len(value)
-            row[name] = value[:CLIP]
-    return Sample(row, lengths)

@@ -1,6 +1,6 @@
 """What the tools of a finished run cover: numbers, and the pictures of figure 9 (Kimi K2 report) in `OUT/coverage`.
 
-    space = survey_tools(Path("out/tools"))
+    space = survey_tools(Path("out/tools"), sorted(Path("out/tools/data").glob("*.parquet")))
 
 Everything is counted over all rows; distances and pictures are of a part drawn by hash, so that a large repository takes
 no longer than a small one. The same rows give the same numbers and pictures.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -80,8 +80,11 @@ class ToolSpace:
         }
 
 
-def survey_tools(out: Path) -> ToolSpace | None:
-    """Read the accepted tools of the run in `out`, and draw them; None where there are none.
+def survey_tools(out: Path, shards: Iterable[Path]) -> ToolSpace | None:
+    """Read the accepted tools of a run, and draw them into `out`/coverage; None where there are none.
+
+    Args:
+        shards: those of `data/`, of which each need only be there until the next one is asked for.
 
     Raises:
         OSError, pyarrow.ArrowInvalid, ValueError: a shard cannot be read, or a picture not written.
@@ -89,7 +92,7 @@ def survey_tools(out: Path) -> ToolSpace | None:
     for stale in (out / FOLDER).glob("*.png"):
         stale.unlink()
     tally, part = Tally(), Part(DRAWN)
-    for spec in _tools(out):
+    for spec in _tools(shards):
         tally.add(spec)
         part.offer(spec)
     specs = part.drawn()
@@ -104,8 +107,8 @@ def survey_tools(out: Path) -> ToolSpace | None:
     return ToolSpace(measure(specs, vectors, tally), len(specs), pictures)
 
 
-def _tools(out: Path) -> Iterator[ToolSpec]:
-    for path in sorted((out / "data").glob("*.parquet")):
+def _tools(shards: Iterable[Path]) -> Iterator[ToolSpec]:
+    for path in shards:
         with pq.ParquetFile(path, pre_buffer=False) as shard:
             for batch in shard.iter_batches(batch_size=_BATCH):
                 yield from (from_values(ToolSpec, values) for values in batch.to_pylist())

@@ -1,6 +1,6 @@
 """What the shards of a trajectory run say of its tasks: pass rates by level, pass@k, pass^k, what a kept one cost.
 
-    figures = survey_trajectories(Path("out"))
+    figures = survey_trajectories(lambda folder: sorted(Path("out", folder).glob("*.parquet")))
 
 Only few columns are read; no message is.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -147,15 +147,18 @@ class TrajectoryFigures:
         }
 
 
-def survey_trajectories(out: Path) -> TrajectoryFigures | None:
+def survey_trajectories(shards: Callable[[str], Iterable[Path]]) -> TrajectoryFigures | None:
     """Read the shards of `data/` and `rejected/`; None where they hold no trajectories.
+
+    Args:
+        shards: those of one output folder, of which each need only be there until the next one is asked for.
 
     Raises:
         OSError, pyarrow.ArrowInvalid: a shard cannot be read.
     """
     rows: list[tuple[bool, dict[str, Any]]] = []
     for folder in ("data", "rejected"):
-        for path in sorted(Path(out, folder).glob("*.parquet")):
+        for path in shards(folder):
             with pq.ParquetFile(path, pre_buffer=False) as shard:
                 if not set(_COLUMNS) <= set(shard.schema_arrow.names):
                     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import uuid
 from collections.abc import Iterable, Iterator
@@ -20,6 +21,7 @@ from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.windowed_value import WindowedValue
 
 from pipelines.transforms import DATA, FAILED, REJECTED
+from pipelines.transforms.files import replace_file
 from schemas.columns import arrow_schema
 from schemas.documents import FailedRow
 from schemas.draws import digest
@@ -28,6 +30,11 @@ ROW_GROUP = 1000
 """Rows per row group: small enough for a viewer to open one."""
 ORDER = ("source_file", "source_row", "id")
 """Rows of a shard are sorted by these columns, those of them that the row type has."""
+HELD_BYTES = 1 << 24
+"""Bytes of rows that a worker holds before it writes them."""
+
+Run = tuple[str, int, int]
+"""Rows of one shard: (file, offset, length), the last two in bytes."""
 
 
 def write_parquet(table: pa.Table, path: str) -> None:
@@ -51,16 +58,14 @@ def write_parquet(table: pa.Table, path: str) -> None:
     ):
         for start in range(0, table.num_rows, ROW_GROUP):
             writer.write_table(table.take(order.slice(start, ROW_GROUP)), row_group_size=ROW_GROUP)
-    if FileSystems.exists(path):  # an earlier attempt of this bundle got this far
-        FileSystems.delete([path])
-    FileSystems.rename([part], [path])
+    replace_file(part, path)  # an earlier attempt of this bundle may have got this far
 
 
 class WriteShards(beam.PTransform):
     """Rows as `FOLDER/shard-NNNNN.parquet`; a shard without rows makes no file. Gives the paths written.
 
-    Workers write their rows to runs of their own, one for each shard, and only the runs' names are shuffled; then each
-    shard is put together from its runs. A row's shard is drawn by hash of its id, and rows within a shard are sorted, so
+    Workers write their rows to files of their own, sorted by shard, and only places in those files are shuffled; then each
+    shard is put together from its runs of rows. A row's shard is drawn by hash of its id, and rows within a shard are sorted, so
     that the bytes do not depend on the number of workers.
     """
 
@@ -73,7 +78,7 @@ class WriteShards(beam.PTransform):
     def expand(self, rows: beam.PCollection) -> beam.PCollection:
         return (
             rows
-            | "Write runs" >> beam.ParDo(_WriteRuns(self.folder, self.shards)).with_output_types(tuple[int, str])
+            | "Write runs" >> beam.ParDo(_WriteRuns(self.folder, self.shards)).with_output_types(tuple[int, Run])
             | "Gather runs" >> beam.GroupByKey()
             | "Write shard" >> beam.ParDo(_WriteShard(self.folder, self.row_type)).with_output_types(str)
         )
@@ -91,31 +96,46 @@ def write_outputs(rows: dict[str, beam.PCollection], folder: str, data: type, re
 
 
 class _WriteRuns(beam.DoFn):
-    """Rows as JSON lines, compressed, in one file per bundle and shard. A bundle that is repeated writes new ones."""
+    """Rows as JSON lines, held until the bundle ends or there are many, then written to one file, those of each shard in a
+    zstd frame of their own. Gives (shard, where in which file). A bundle that is repeated writes new files."""
 
     def __init__(self, folder: str, shards: int) -> None:
         self.folder = folder
         self.shards = shards
 
     def start_bundle(self) -> None:
-        self._runs: dict[int, tuple[str, Any, Any]] = {}
+        self._held: dict[int, bytearray] = {}
+        self._bytes = 0
 
-    def process(self, row: Any) -> None:
+    def process(self, row: Any) -> list[tuple[int, Run]] | None:
         shard = digest("shard", row.id) % self.shards if self.shards > 1 else 0
-        run = self._runs.get(shard)
-        if run is None:
-            path = FileSystems.join(self.folder, f"run-{shard:05d}-{uuid.uuid4().hex}.jsonl.zst")
-            file = FileSystems.create(path, mime_type="application/zstd", compression_type="uncompressed")
-            run = self._runs[shard] = (path, file, zstandard.ZstdCompressor(level=1).stream_writer(file))
-        run[2].write(_as_json(row))
+        line = _as_json(row)
+        held = self._held.get(shard)
+        if held is None:
+            held = self._held[shard] = bytearray()
+        held += line
+        self._bytes += len(line)
+        return self._write() if self._bytes >= HELD_BYTES else None
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
         window = GlobalWindow()
-        for shard, (path, file, writer) in self._runs.items():
-            writer.close()
-            file.close()
-            yield WindowedValue((shard, path), window.max_timestamp(), (window,))
-        self._runs = {}
+        for run in self._write():
+            yield WindowedValue(run, window.max_timestamp(), (window,))
+
+    def _write(self) -> list[tuple[int, Run]]:
+        if not self._held:
+            return []
+        path = FileSystems.join(self.folder, f"run-{uuid.uuid4().hex}.jsonl.zst")
+        compressor = zstandard.ZstdCompressor(level=1)
+        runs, offset = [], 0
+        with FileSystems.create(path, mime_type="application/zstd", compression_type="uncompressed") as file:
+            for shard in list(self._held):
+                frame = compressor.compress(self._held.pop(shard))
+                file.write(frame)
+                runs.append((shard, (path, offset, len(frame))))
+                offset += len(frame)
+        self._bytes = 0
+        return runs
 
 
 class _WriteShard(beam.DoFn):
@@ -123,17 +143,21 @@ class _WriteShard(beam.DoFn):
         self.folder = folder
         self.row_type = row_type
 
-    def process(self, shard: tuple[int, Iterable[str]]) -> Iterator[str]:
+    def process(self, shard: tuple[int, Iterable[Run]]) -> Iterator[str]:
         number, runs = shard
         path = FileSystems.join(self.folder, f"shard-{number:05d}.parquet")
-        write_parquet(read_rows(b"".join(map(_read_run, sorted(runs))), self.row_type), path)
+        write_parquet(read_rows(b"".join(_read_runs(runs)), self.row_type), path)
         pa.default_memory_pool().release_unused()
         yield path
 
 
-def _read_run(path: str) -> bytes:
-    with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
-        return zstandard.ZstdDecompressor().stream_reader(file.read()).read()
+def _read_runs(runs: Iterable[Run]) -> Iterator[bytes]:
+    decompressor = zstandard.ZstdDecompressor()
+    for path, parts in itertools.groupby(sorted(runs), key=lambda run: run[0]):
+        with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+            for _, offset, length in parts:
+                file.seek(offset)
+                yield decompressor.decompress(file.read(length))
 
 
 def _as_json(row: Any) -> bytes:

@@ -11,12 +11,14 @@ import apache_beam as beam
 import orjson
 import pyarrow.parquet as pq
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.runs.errors import RunFailed
 from pipelines.runs.folder import OutputFolder, check_sum
-from pipelines.transforms.sinks import WriteShards, read_rows, write_parquet
+from pipelines.transforms import sinks
+from pipelines.transforms.sinks import WriteShards, _WriteRuns, _WriteShard, read_rows, write_parquet
 from schemas.columns import column, to_table
 from schemas.documents import Document
 from schemas.verdicts import Finding, Judgement
@@ -62,6 +64,33 @@ def test_bytes_do_not_depend_on_order_or_workers(tmp_path, shards):
     assert len(first) == shards and not list((tmp_path / "a" / "data").glob("*part*"))
     found = [row["id"] for p in (tmp_path / "a" / "data").glob("*.parquet") for row in pq.read_table(p).to_pylist()]
     assert sorted(found) == sorted(d.id for d in documents)
+
+
+def test_a_bundle_writes_one_file_however_many_shards_there_are(tmp_path):
+    writing, parts = _WriteRuns(str(tmp_path), 2000), {}
+    writing.start_bundle()
+    for row in rows(6000):
+        assert writing.process(row) is None
+    assert not list(tmp_path.iterdir())
+    for value in writing.finish_bundle():
+        shard, part = value.value
+        parts.setdefault(shard, []).append(part)
+    assert len(list(tmp_path.iterdir())) == 1 and len(parts) > 1800
+    assembling = _WriteShard(str(tmp_path), Document)
+    paths = [path for shard in parts.items() for path in assembling.process(shard)]
+    assert sum(pq.ParquetFile(path).metadata.num_rows for path in paths) == 6000
+
+
+def test_what_a_bundle_holds_is_bounded_and_the_bytes_are_the_same(tmp_path, monkeypatch):
+    documents = rows(300)
+    whole = write(tmp_path / "a", documents, 5)
+    monkeypatch.setattr(sinks, "HELD_BYTES", 5000)
+    assert write(tmp_path / "b", documents, 5) == whole
+    files = list((tmp_path / "b" / "data").glob("run-*"))
+    held = [
+        len(zstandard.ZstdDecompressor().stream_reader(p.read_bytes(), read_across_frames=True).read()) for p in files
+    ]
+    assert len(files) > 10 and max(held) < 6000
 
 
 def test_rows_of_a_shard_are_in_input_order(tmp_path):

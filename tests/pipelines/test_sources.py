@@ -159,6 +159,51 @@ def test_a_last_line_without_a_newline_is_read(tmp_path):
     assert len(rows) == 400 and not failed
 
 
+@pytest.mark.parametrize(
+    ("content", "count"),
+    [('{"text": "a"}', 1), ('{"text": "a"}\n{"text": "b"}', 2), ('{"text": "a"}\n', 1), ("\n ", 1)],
+)
+def test_the_last_line_counts_without_a_newline(tmp_path, content, count):
+    (tmp_path / "a.jsonl").write_text(content)
+    assert inputs.find([str(tmp_path / "a.jsonl")]).rows == count
+
+
+def test_a_line_longer_than_what_is_read_at_once_counts(tmp_path):
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "t" * 3 * inputs.SMALLEST_PIECE}))
+    assert inputs.find([str(tmp_path / "a.jsonl")]).rows == 1
+
+
+def test_names_do_not_depend_on_how_paths_are_spelled(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.jsonl", "sub/b.jsonl"):
+        (tmp_path / "docs" / name).parent.mkdir(parents=True, exist_ok=True)
+        lines(tmp_path / "docs" / name, ROW)
+    for spelled in (
+        ["docs/**.jsonl"],
+        ["./docs/**.jsonl"],
+        ["docs//**.jsonl"],
+        [f"../{tmp_path.name}/docs/**.jsonl"],
+        [f"{tmp_path}/docs/**.jsonl"],
+        ["docs/a.jsonl", "./docs/sub/b.jsonl"],
+        ["docs/a.jsonl", f"{tmp_path}/docs/sub/b.jsonl"],
+        ["docs/a.jsonl", "./docs/a.jsonl", f"{tmp_path}/docs/*.jsonl", "./docs/sub/*"],
+    ):
+        assert [f.name for f in inputs.find(spelled).files] == ["a.jsonl", "sub/b.jsonl"], spelled
+    monkeypatch.chdir(tmp_path / "docs")
+    assert [f.name for f in inputs.find(["*.jsonl"]).files] == ["a.jsonl"]
+
+
+def test_what_is_there_under_its_very_name_is_no_pattern(tmp_path):
+    run = tmp_path / "run[1]"
+    (run / "data").mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist([ROW]), run / "data" / "train-00000-of-00001.parquet")
+    (run / "manifest.json").write_text("{}")
+    lines(tmp_path / "a[1].jsonl", ROW, ROW)
+    lines(tmp_path / "a1.jsonl", ROW)
+    assert inputs.find([str(run)]).rows == 1
+    assert inputs.find([str(tmp_path / "a[1].jsonl")]).rows == 2
+
+
 def test_a_large_compressed_file_is_spread_over_the_workers(tmp_path, monkeypatch):
     monkeypatch.setattr(inputs, "LARGEST_PIECE", 1000)
     content = "".join(json.dumps({"id": str(i), "text": f"text {i}"}) + "\n" for i in range(500))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.runs.survey import survey_run
+from pipelines.runs.survey import shards_under, survey_run
 from pipelines.runs.trajectory_figures import pass_at_k, pass_hat_k, survey_trajectories
 from pipelines.runs.trajectory_sample import trajectory_sample
 from tests.pipelines.trajectories import refused, trajectory, write_run
@@ -41,7 +41,7 @@ def run(tmp_path):
 
 
 def test_figures_by_level(run):
-    figures = survey_trajectories(run)
+    figures = survey_trajectories(shards_under(run))
     assert [level.name for level in figures.levels] == ["one_call", "decline"], "in the order of difficulty"
     told = figures.as_dict()
     one, decline = told["levels"]["one_call"], told["levels"]["decline"]
@@ -54,7 +54,7 @@ def test_figures_by_level(run):
 
 
 def test_runs_of_other_rows_have_no_such_figures(tmp_path):
-    assert survey_trajectories(tmp_path) is None
+    assert survey_trajectories(shards_under(tmp_path)) is None
     assert survey_run(tmp_path).trajectories is None
 
 
