@@ -101,8 +101,6 @@ def run_through(pipeline: beam.Pipeline, state: str) -> dict[str, int]:
     try:
         result = pipeline.run()
         result.wait_until_finish()
-    except RunStopped:
-        raise
     except Exception as error:
         if _interrupted(error):
             raise KeyboardInterrupt from None

@@ -21,6 +21,10 @@ def breaks(row):
     raise RuntimeError("a disk is full")
 
 
+def stops(row):
+    raise BudgetSpent("7 of 7 tokens are spent")
+
+
 def piped(*steps):
     pipeline = beam.Pipeline(runner=FnApiRunner())
     rows = pipeline | beam.Create([1, 2, 3])
@@ -42,3 +46,8 @@ def test_a_worker_s_own_reason_stands(tmp_path):
     (tmp_path / "stopped.json").write_bytes(orjson.dumps(["BudgetSpent", "7 of 7 tokens are spent"]))
     with pytest.raises(BudgetSpent, match="7 of 7 tokens"):
         run_through(piped(breaks), str(tmp_path))
+
+
+def test_what_beam_adds_to_a_reason_is_left_out():
+    with pytest.raises(BudgetSpent, match=r"^7 of 7 tokens are spent$"):
+        run_through(piped(stops), "")
