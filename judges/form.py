@@ -53,22 +53,3 @@ class FormChecks:
         ]
         release()
         return verdicts
-
-
-_DEFAULT = FormChecks()
-
-
-def check_form(
-    source: str,
-    rewrite: str,
-    *,
-    finish_reason: str = "stop",
-    language: str = UNDETERMINED,
-    context: str = "",
-    prompt_text: str = "",
-    checks: FormChecks = _DEFAULT,
-) -> list[Verdict]:
-    """`FormChecks()` with its default thresholds, or `checks`, applied to one pair."""
-    return checks(
-        source, rewrite, finish_reason=finish_reason, language=language, context=context, prompt_text=prompt_text
-    )

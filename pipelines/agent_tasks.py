@@ -17,10 +17,9 @@ from judges.rubric.conditions import OPERATORS
 from llm.call import Ask, Message, Usage
 from llm.errors import RowError
 from llm.models import Models
-from pipelines.transforms import DATA, FAILED, REJECTED
-from pipelines.transforms.records import RecordParser
+from pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
 from pipelines.transforms.rollout import Accepted, Rejected, Rollout, Several
-from pipelines.transforms.sinks import write_outputs
+from pipelines.transforms.sinks import write_rolled
 from pipelines.transforms.sources import Piece, ReadRows
 from prompts.fence import fence
 from schemas.agentic import Agent, AgentTask, RefusedTask
@@ -198,21 +197,10 @@ class WriteTasks:
         return FailedRow(agent.id, agent.id, "", 0, "tasks", error, message, agent.role[:500])
 
 
-@dataclass(frozen=True)
-class AgentTasks:
-    """Configuration of one run, all that shapes its rows."""
-
-    step: WriteTasks
-    parser: RecordParser = field(default_factory=lambda: RecordParser(Agent))
-    max_row_bytes: int = 20_000_000
-
-
 def build(
-    root: beam.Pipeline, config: AgentTasks, models: Models, pieces: Sequence[Piece], folder: str, shards: int
+    step: WriteTasks, root: beam.Pipeline, models: Models, pieces: Sequence[Piece], folder: str, shards: int
 ) -> None:
     """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}."""
-    agents, unreadable = root | "Read" >> ReadRows(pieces, config.parser, max_bytes=config.max_row_bytes)
-    written = agents | "Write tasks" >> Rollout(config.step, models)
-    failed = (unreadable, written[FAILED]) | "All failed" >> beam.Flatten()
-    rows = {DATA: written[DATA], REJECTED: written[REJECTED], FAILED: failed}
-    write_outputs(rows, folder, AgentTask, RefusedTask, shards)
+    agents, unreadable = root | "Read" >> ReadRows(pieces, RecordParser(Agent), max_bytes=MAX_ROW_BYTES)
+    written = agents | "Write tasks" >> Rollout(step, models)
+    write_rolled(written, unreadable, folder, AgentTask, RefusedTask, shards)

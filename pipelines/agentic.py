@@ -14,9 +14,9 @@ from typing import Any
 import apache_beam as beam
 
 from llm.models import Models
-from pipelines.transforms import DATA, FAILED, REJECTED
+from pipelines.transforms.records import MAX_ROW_BYTES
 from pipelines.transforms.rollout import Rollout, Step
-from pipelines.transforms.sinks import write_outputs
+from pipelines.transforms.sinks import write_rolled
 from pipelines.transforms.sources import Parser, Piece, ReadRows
 from pipelines.trying import Try
 from schemas.agentic import RefusedTrajectory, Trajectory
@@ -31,7 +31,6 @@ class Trajectories:
     parser: Parser
     samples: int = 1
     """Tries at each task: more than one is rejection sampling."""
-    max_row_bytes: int = 5_000_000
 
     def __post_init__(self) -> None:
         if self.samples < 1:
@@ -43,12 +42,10 @@ class Trajectories:
 
 
 def build(
-    root: beam.Pipeline, config: Trajectories, models: Models, pieces: Sequence[Piece], folder: str, shards: int
+    config: Trajectories, root: beam.Pipeline, models: Models, pieces: Sequence[Piece], folder: str, shards: int
 ) -> None:
     """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}."""
-    tasks, unreadable = root | "Read" >> ReadRows(pieces, config.parser, max_bytes=config.max_row_bytes)
+    tasks, unreadable = root | "Read" >> ReadRows(pieces, config.parser, max_bytes=MAX_ROW_BYTES)
     tries = tasks | "Repeat" >> beam.FlatMap(config.tries) | "Spread" >> beam.Reshuffle()
     run = tries | "Run and judge" >> Rollout(config.step, models)
-    failed = (unreadable, run[FAILED]) | "All failed" >> beam.Flatten()
-    rows = {DATA: run[DATA], REJECTED: run[REJECTED], FAILED: failed}
-    write_outputs(rows, folder, Trajectory, RefusedTrajectory, shards)
+    write_rolled(run, unreadable, folder, Trajectory, RefusedTrajectory, shards)

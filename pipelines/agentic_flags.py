@@ -8,8 +8,8 @@ from llm.models import Role
 from llm.spec import EMBEDDED, SpecError, parse_spec
 from pipelines.runs import options
 from pipelines.runs.errors import UsageError
+from pipelines.transforms.records import MAX_ROW_BYTES
 
-MAX_ROW_BYTES = 20_000_000
 ROLES = {
     "writer": ("--llm", "plays the agent and writes what is written"),
     "user": ("--user-llm", "plays the user"),

@@ -6,7 +6,7 @@ tool-sets | design the world, write, check | one of each | data, rejected, faile
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import apache_beam as beam
@@ -17,7 +17,7 @@ from llm.call import Ask, Message, Usage
 from llm.models import Models
 from pipelines.transforms import DATA, FAILED, REJECTED
 from pipelines.transforms.dedup import DropDuplicates, Duplicate
-from pipelines.transforms.records import RecordParser
+from pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
 from pipelines.transforms.rollout import Accepted, Rejected, Rollout
 from pipelines.transforms.sinks import write_outputs
 from pipelines.transforms.sources import Piece, ReadRows
@@ -202,26 +202,22 @@ def refuse_duplicate(found: Duplicate) -> RefusedAgent:
     return RefusedAgent(**values, reason=NEAR_DUPLICATE, detail=detail, duplicate_of=found.of, score=found.similarity)
 
 
-@dataclass(frozen=True)
-class Agents:
-    """Configuration of one run, all that shapes its rows."""
-
-    step: WriteAgent
-    likeness: AgentLikeness | None = field(default_factory=AgentLikeness)
-    """What makes two agents one; None keeps near-duplicates."""
-    parser: RecordParser = field(default_factory=lambda: RecordParser(ToolSet))
-    max_row_bytes: int = 20_000_000
-
-
 def build(
-    root: beam.Pipeline, config: Agents, models: Models, pieces: Sequence[Piece], folder: str, shards: int
+    step: WriteAgent,
+    likeness: AgentLikeness | None,
+    root: beam.Pipeline,
+    models: Models,
+    pieces: Sequence[Piece],
+    folder: str,
+    shards: int,
 ) -> None:
-    """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}."""
-    toolsets, unreadable = root | "Read" >> ReadRows(pieces, config.parser, max_bytes=config.max_row_bytes)
-    written = toolsets | "Write agents" >> Rollout(config.step, models)
+    """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}. `likeness` is what makes two agents one;
+    None keeps near-duplicates."""
+    toolsets, unreadable = root | "Read" >> ReadRows(pieces, RecordParser(ToolSet), max_bytes=MAX_ROW_BYTES)
+    written = toolsets | "Write agents" >> Rollout(step, models)
     kept, refused = written[DATA], written[REJECTED]
-    if config.likeness is not None:
-        kept, duplicates = kept | "Drop duplicates" >> DropDuplicates(config.likeness)  # type: ignore[arg-type]
+    if likeness is not None:
+        kept, duplicates = kept | "Drop duplicates" >> DropDuplicates(likeness)  # type: ignore[arg-type]
         repeated = duplicates | "Refuse duplicates" >> beam.Map(refuse_duplicate).with_output_types(RefusedAgent)
         refused = (refused, repeated) | "All rejected" >> beam.Flatten()
     failed = (unreadable, written[FAILED]) | "All failed" >> beam.Flatten()

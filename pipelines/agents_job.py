@@ -13,14 +13,14 @@ from typing import Any
 import prompts
 from llm.spec import parse_spec
 from pipelines.agentic_flags import add_run_flags, roles_of
-from pipelines.agents import AGENT, PROMPTS, Agents, WriteAgent, build
+from pipelines.agents import AGENT, PROMPTS, WriteAgent, build
 from pipelines.chunking import count_tokens
 from pipelines.drawing import draw
 from pipelines.runs import options
 from pipelines.runs.errors import UsageError
 from pipelines.runs.job import Job, Plan
-from schemas.agentic import Agent, RefusedAgent
-from schemas.documents import FailedRow
+from pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
+from schemas.agentic import Agent
 from schemas.toolsets import ToolSet
 from tools_repo.agent_likeness import AgentLikeness
 from tools_repo.toolsets import Sampling
@@ -98,41 +98,31 @@ def job(args: argparse.Namespace) -> Job:
     roles = roles_of(args, "writer")
     spec = parse_spec(args.llm)
     sampling = _sampling(args)
-    drawn = draw(args, sampling)
-    small = spec.kind == "embedded"
-    step = WriteAgent(spec.model, args.seed, max_tokens=EMBEDDED_TOKENS if small else WriteAgent.max_tokens)
-    config = Agents(step, None if args.keep_duplicates else AgentLikeness(), max_row_bytes=args.max_document_bytes)
-    notes = list(drawn.notes)
-    if small:
-        notes.append("the embedded model is too small to write agents; take it to try the command, not to make data")
+    stamps, notes = draw(args, sampling)
+    most = EMBEDDED_TOKENS if spec.kind == "embedded" else WriteAgent.max_tokens
+    step = WriteAgent(spec.model, args.seed, max_tokens=most)
+    likeness = None if args.keep_duplicates else AgentLikeness()
     return Job(
         name="agentic agents",
         title="Agents with tool-sets, policies and worlds",
         step=step,
-        parser=config.parser,
+        parser=RecordParser(ToolSet),
         roles=roles,
-        tasks=lambda toolset: (toolset,),
-        tasks_per_row=1,
-        build=partial(_build, config),
+        build=partial(build, step, likeness),
         estimate=partial(estimate, step),
-        rows={"data": Agent, "rejected": RefusedAgent, "failed": FailedRow},
         prompts=PROMPTS,
         config={
             "agents": args.agents,
             "sampling": asdict(sampling),
             "embedding_model": args.embedding_model,
-            "tools": drawn.stamps,
-            "likeness": config.likeness and config.likeness.words,
+            "tools": stamps,
+            "likeness": likeness and likeness.words,
             **{name: getattr(step, name) for name in ("tries", "temperature", "top_p", "max_tokens")},
         },
-        max_row_bytes=args.max_document_bytes,
+        max_row_bytes=MAX_ROW_BYTES,
         view=view,
-        notes=tuple(notes),
+        notes=(*notes, *options.too_small(args.llm, "write agents")),
     )
-
-
-def _build(config, root, models, pieces, folder, shards) -> None:
-    build(root, config, models, pieces, folder, shards)
 
 
 def _sampling(args: argparse.Namespace) -> Sampling:
@@ -155,8 +145,7 @@ def estimate(step: WriteAgent, toolset: ToolSet) -> tuple[dict[str, Plan], dict[
     one = Plan(1, fixed + shown + min(world, 4_000), AGENT_TOKENS)
     if not toolset.entities:
         one += Plan(2, 1_100 + 2 * shown, WORLD_TOKENS)
-    again = Plan(one.calls, one.prompt + one.completion, one.completion)
-    return {"writer": one}, {"writer": one + again.scaled(step.tries - 1)}
+    return {"writer": one}, {"writer": one.with_tries(step.tries)}
 
 
 def view(agent: Agent) -> Any:

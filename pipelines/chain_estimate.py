@@ -25,10 +25,10 @@ from pipelines.runs import inputs
 from pipelines.runs.check import check_models
 from pipelines.runs.ending import OK
 from pipelines.runs.errors import UsageError
-from pipelines.runs.estimate import parsed_rows
 from pipelines.runs.job import Job, Plan
 from pipelines.runs.launch import models_of
 from pipelines.runs.preview import present
+from pipelines.runs.rows import parsed_rows
 from schemas.agentic import LEVELS, Agent, AgentTask, ReferenceCall
 from schemas.tools import dump
 from schemas.toolsets import ToolSet
@@ -108,7 +108,8 @@ def show(args: argparse.Namespace) -> int:
 
 
 def _toolsets(args: argparse.Namespace, agents: Job) -> Iterator[ToolSet]:
-    return parsed_rows(agents, inputs.find(args.input, limit=args.limit))
+    pieces = inputs.find(args.input, limit=args.limit).pieces
+    return parsed_rows(pieces, agents.parser, agents.max_row_bytes)
 
 
 def _add(totals: Totals, stage: str, plans: tuple[dict[str, Plan], dict[str, Plan]]) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 import prompts
 from llm.spec import parse_spec
 from pipelines.agentic import Trajectories, build
-from pipelines.agentic_flags import MAX_ROW_BYTES, add_run_flags, roles_of
+from pipelines.agentic_flags import add_run_flags, roles_of
 from pipelines.chunking import count_tokens
 from pipelines.code_trajectory import SYSTEM, RunCodeTask
 from pipelines.runs import options
@@ -17,10 +17,9 @@ from pipelines.runs.job import Job, Plan
 from pipelines.trajectory_flags import add_trajectory_flags, answer_limit, limits_of, protocol_of
 from pipelines.trajectory_view import view
 from pipelines.transforms.code_tasks import CodeTaskParser
+from pipelines.transforms.records import MAX_ROW_BYTES
 from pipelines.trying import Players, Try
-from schemas.agentic import RefusedTrajectory, Trajectory
 from schemas.code import CodeTask
-from schemas.documents import FailedRow
 from tools_repo.bubblewrap import Bubblewrap
 from tools_repo.code.runtime import Runtime
 from tools_repo.sandbox import SandboxUnavailable
@@ -70,7 +69,7 @@ def job(args: argparse.Namespace) -> Job:
         seed=args.seed,
         max_tokens=answer_limit(args, 4096),
     )
-    config = Trajectories(step, parser, args.samples, MAX_ROW_BYTES)
+    config = Trajectories(step, parser, args.samples)
     return Job(
         name="agentic code",
         title="Coding trajectories, decided by hidden tests in a sandbox",
@@ -79,9 +78,8 @@ def job(args: argparse.Namespace) -> Job:
         roles=roles,
         tasks=config.tries,
         tasks_per_row=args.samples,
-        build=partial(_build, config),
+        build=partial(build, config),
         estimate=partial(estimate, step),
-        rows={"data": Trajectory, "rejected": RefusedTrajectory, "failed": FailedRow},
         prompts=step.prompt_names,
         config={
             "samples": args.samples,
@@ -92,10 +90,6 @@ def job(args: argparse.Namespace) -> Job:
         max_row_bytes=MAX_ROW_BYTES,
         view=view,
     )
-
-
-def _build(config, root, models, pieces, folder, shards) -> None:
-    build(root, config, models, pieces, folder, shards)
 
 
 TURNS, ANSWER, RESULT = 6, 250, 300

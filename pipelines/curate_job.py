@@ -24,7 +24,6 @@ from pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
 from pipelines.transforms.sinks import write_outputs
 from pipelines.transforms.sources import Piece, ReadRows
 from pipelines.transforms.tools import ToolParser, ValidateTools
-from schemas.documents import FailedRow
 from schemas.tools import RefusedTool, ToolSpec
 
 _MAX_ROW = 5_000_000
@@ -77,11 +76,8 @@ def job(args: argparse.Namespace) -> Job:
         step=JudgeTool(chosen.judge) if chosen.judge else JudgeTool(),
         parser=ToolParser(),
         roles=chosen.roles,
-        tasks=lambda tool: (tool,),
-        tasks_per_row=1,
         build=partial(build, chosen, args.seed),
         estimate=partial(estimate, chosen),
-        rows={"data": ToolSpec, "rejected": RefusedTool, "failed": FailedRow},
         prompts=chosen.prompts,
         config=chosen.config,
         source=lambda tool: tool.input_schema,

@@ -42,9 +42,8 @@ from pipelines.runs.job import Job
 from pipelines.runs.launch import launch
 from pipelines.tool_flags import Curation, add_curation, curation
 from pipelines.transforms.records import RecordParser
-from schemas.agentic import Domain, RefusedDomain
-from schemas.documents import FailedRow
-from schemas.tools import RefusedTool, ToolSpec, to_openai
+from schemas.agentic import Domain
+from schemas.tools import ToolSpec, to_openai
 from schemas.typescript import render_namespace
 from tools_repo.evolution import domains, operators, writing
 from tools_repo.evolution.categories import SHIPPED, Category, read_categories, slug
@@ -208,12 +207,9 @@ class Settings:
             step=self.evolve,
             parser=CategoryParser(),
             roles=roles_of(self.args, "writer"),
-            tasks=lambda category: (category,),
-            tasks_per_row=1,
             rows_per_task=self.args.domains,
             build=partial(build_domains, self.evolve, self.design),
             estimate=self._estimate,
-            rows={"data": Domain, "rejected": RefusedDomain, "failed": FailedRow},
             prompts=(*operators.PROMPTS, *design.PROMPTS),
             config={
                 "domains": self.args.domains,
@@ -237,12 +233,9 @@ class Settings:
             step=self.write,
             parser=RecordParser(Domain),
             roles=roles_of(self.args, "writer") | self.curated.roles,
-            tasks=lambda domain: (domain,),
-            tasks_per_row=1,
             rows_per_task=self.args.tools,
             build=partial(build_tools, self.write, self.curated, self.args.seed),
             estimate=self._estimate,
-            rows={"data": ToolSpec, "rejected": RefusedTool, "failed": FailedRow},
             prompts=(*writing.PROMPTS, *self.curated.prompts),
             config={
                 "tools": self.args.tools,
@@ -262,11 +255,8 @@ class Settings:
             step=step,
             parser=CategoryParser(),
             roles=roles_of(self.args, "writer") | self.curated.roles,
-            tasks=lambda category: (category,),
-            tasks_per_row=1,
             build=_not_built,
             estimate=self._estimate,
-            rows={"data": ToolSpec, "rejected": RefusedTool, "failed": FailedRow},
             prompts=(domains.REPAIR, *operators.PROMPTS, *design.PROMPTS, *writing.PROMPTS, *self.curated.prompts),
             view=view,
             notes=self._notes,
@@ -282,9 +272,7 @@ class Settings:
 
     @property
     def _notes(self) -> tuple[str, ...]:
-        if parse_spec(self.args.llm).kind != "embedded":
-            return ()
-        return ("the embedded model is too small to design tools; take it to try the command, not to make data",)
+        return options.too_small(self.args.llm, "design tools")
 
 
 def _not_built(*_: object) -> None:

@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 from llm.call import Ask
 from pipelines.runs import inputs
 from pipelines.runs.errors import UsageError
-from pipelines.transforms.records import RecordParser
-from pipelines.transforms.sources import Piece, RowUnreadable, raw_rows
+from pipelines.runs.rows import tried_rows
+from pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
+from pipelines.transforms.sources import Piece, RowUnreadable
 from pipelines.worlds import EXECUTABLE, circumstances
 from schemas.agentic import AgentTask
 from schemas.engines import Engine
@@ -22,8 +23,6 @@ from tools_repo.world.entities import EntityModel
 from tools_repo.world.executable import Executable, by_tool, functions_for
 from tools_repo.world.outcomes import Odds
 from tools_repo.world.pool import Interpreter
-
-_MAX_ROW = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -86,10 +85,9 @@ def _engines(pieces: tuple[Piece, ...]) -> dict[str, Engine]:
     Raises:
         ValueError: a row is no engine.
     """
-    parser, engines = RecordParser(Engine), []
-    for piece in pieces:
-        for number, values in raw_rows(piece, parser.columns, _MAX_ROW):
-            if isinstance(values, RowUnreadable):
-                raise ValueError(f"{piece.name}, row {number}: {values}")
-            engines.append(parser(values, piece.name, number))
+    engines = []
+    for place, engine in tried_rows(pieces, RecordParser(Engine), MAX_ROW_BYTES):
+        if isinstance(engine, RowUnreadable):
+            raise ValueError(f"{place}: {engine}")
+        engines.append(engine)
     return by_tool(engines)

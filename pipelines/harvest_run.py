@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
-import orjson
 from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from llm import runtime as runtimes
-from llm.errors import RunStopped
 from llm.models import Models
 from llm.pricing import load_prices
 from pipelines.runs.check import check_models
@@ -35,13 +34,12 @@ from pipelines.runs.record import (
     record,
     tell,
 )
+from pipelines.runs.runner import run_through
 from pipelines.runs.tool_card import write_tool_card
 from pipelines.tool_flags import Curation, curation
 from pipelines.tool_quality import CurateTools
 from pipelines.tool_specs import build
-from pipelines.transforms import NAMESPACE
 from tools_repo.harvest import Harvester
-from tools_repo.sandbox import SandboxUnavailable
 from tools_repo.sources import Source
 
 JOB = "tools harvest"
@@ -59,7 +57,7 @@ def harvest_run(
 
     Raises:
         UsageError: the folder holds something else.
-        SandboxUnavailable, RunFailed: the run broke.
+        RunStopped, RunFailed: the run ended early.
     """
     if not out.local:
         raise UsageError(f"--output {out.path}: a harvest is written to a folder of this machine")
@@ -86,7 +84,11 @@ def harvest_run(
         with _answering(models):
             out.begin()
             curate = CurateTools(models, chosen.judge, args.seed, likeness=chosen.likeness)
-            counters = _execute(sources, harvester, out.at(WORK), args.max_concurrency, curate, Path(state))
+            pipeline = beam.Pipeline(runner=FnApiRunner(), options=PipelineOptions([]))
+            folder, concurrency = out.at(WORK), args.max_concurrency
+            build(pipeline, sources, harvester, folder, concurrency=concurrency, state=state, curate=curate)
+            with _Harvesting(Path(state), len(sources)):
+                counters = run_through(pipeline, models.state if models else "")
     paths = {kind: out.unfinished(kind) for kind in KINDS}
     counts = _counts(counters, paths, len(sources))
     manifest = record(
@@ -144,37 +146,6 @@ def _answering(models: Models | None) -> Iterator[None]:
         yield
     finally:
         runtimes.release(runtime)
-
-
-def _execute(
-    sources: Sequence[Source], harvester: Harvester, folder: str, concurrency: int, curate: CurateTools, state: Path
-) -> dict[str, int]:
-    """Run the pipeline in this process; its counters.
-
-    Raises:
-        SandboxUnavailable, RunStopped, RunFailed: it broke.
-    """
-    from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-
-    pipeline = beam.Pipeline(runner=FnApiRunner(), options=PipelineOptions([]))
-    with _Harvesting(state, len(sources)):
-        build(pipeline, sources, harvester, folder, concurrency=concurrency, state=str(state), curate=curate)
-        try:
-            result = pipeline.run()
-            result.wait_until_finish()
-        except (SandboxUnavailable, RunStopped):
-            raise
-        except Exception as error:
-            told = state / "judge" / "stopped.json"  # Beam hands exceptions on as text
-            if told.exists():
-                raise RunStopped(orjson.loads(told.read_bytes())[1]) from error
-            line = next((li for li in reversed(str(error).splitlines()) if li.strip()), type(error).__name__)
-            raise RunFailed(f"the pipeline broke: {line.strip()[:500]}") from error
-    return {
-        metric.key.metric.name: metric.committed or metric.attempted or 0
-        for metric in result.metrics().query()["counters"]
-        if metric.key.metric.namespace == NAMESPACE
-    }
 
 
 class _Harvesting(Progress):

@@ -14,10 +14,9 @@ import apache_beam as beam
 import prompts
 from llm.call import Ask
 from llm.models import Models
-from pipelines.transforms import DATA, FAILED, REJECTED
-from pipelines.transforms.records import RecordParser
+from pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
 from pipelines.transforms.rollout import Accepted, Rejected, Rollout
-from pipelines.transforms.sinks import write_outputs
+from pipelines.transforms.sinks import write_rolled
 from pipelines.transforms.sources import Piece, ReadRows
 from schemas.documents import FailedRow
 from schemas.draws import digest
@@ -110,24 +109,10 @@ class ImplementTools:
         return FailedRow(task.id, task.id, "", task.number, "implement", error, message, names[:500])
 
 
-@dataclass(frozen=True)
-class Implementation:
-    """Configuration of one run, all that shapes its rows."""
-
-    step: ImplementTools
-    max_row_bytes: int = 20_000_000
-
-    @property
-    def parser(self) -> RecordParser:
-        return RecordParser(EngineTask)
-
-
 def build(
-    root: beam.Pipeline, config: Implementation, models: Models, pieces: Sequence[Piece], folder: str, shards: int
+    step: ImplementTools, root: beam.Pipeline, models: Models, pieces: Sequence[Piece], folder: str, shards: int
 ) -> None:
     """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}."""
-    tasks, unreadable = root | "Read" >> ReadRows(pieces, config.parser, max_bytes=config.max_row_bytes)
-    written = tasks | "Spread" >> beam.Reshuffle() | "Write and check" >> Rollout(config.step, models)
-    failed = (unreadable, written[FAILED]) | "All failed" >> beam.Flatten()
-    rows = {DATA: written[DATA], REJECTED: written[REJECTED], FAILED: failed}
-    write_outputs(rows, folder, Engine, RefusedEngine, shards)
+    tasks, unreadable = root | "Read" >> ReadRows(pieces, RecordParser(EngineTask), max_bytes=MAX_ROW_BYTES)
+    written = tasks | "Spread" >> beam.Reshuffle() | "Write and check" >> Rollout(step, models)
+    write_rolled(written, unreadable, folder, Engine, RefusedEngine, shards)

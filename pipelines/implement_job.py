@@ -8,34 +8,23 @@ Domains are joined with their tools here, before the run: that is its input, kep
 from __future__ import annotations
 
 import argparse
-import atexit
-import hashlib
-import shutil
-import tempfile
-from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
-
-import orjson
-from apache_beam.io.filesystems import FileSystems
 
 import prompts
 from llm.spec import parse_spec
-from pipelines.agentic_flags import MAX_ROW_BYTES, add_run_flags, roles_of
+from pipelines.agentic_flags import add_run_flags, roles_of
 from pipelines.chunking import count_tokens
-from pipelines.implement import Implementation, ImplementTools, build
+from pipelines.implement import ImplementTools, build
 from pipelines.runs import inputs, options
 from pipelines.runs.errors import UsageError
 from pipelines.runs.job import Job, Plan
-from pipelines.transforms.records import RecordParser
-from pipelines.transforms.sinks import write_parquet
-from pipelines.transforms.sources import Parser, RowUnreadable, raw_rows
+from pipelines.runs.made import made_input
+from pipelines.runs.rows import parsed_rows
+from pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
 from pipelines.transforms.tools import ToolParser, validated
 from schemas.agentic import Domain
-from schemas.columns import to_table
-from schemas.documents import FailedRow
-from schemas.engines import Engine, EngineTask, RefusedEngine
+from schemas.engines import Engine, EngineTask
 from schemas.tools import RefusedTool, ToolSpec
 from tools_repo.bubblewrap import Bubblewrap
 from tools_repo.sandbox import SandboxUnavailable
@@ -94,33 +83,23 @@ def job(args: argparse.Namespace) -> Job:
     step = ImplementTools(
         model=spec.model, seed=args.seed, tries=args.repairs + 1, batch=args.tools_per_module, max_tokens=_room(args)
     )
-    config = Implementation(step, max_row_bytes=args.max_document_bytes)
-    if spec.kind == "embedded":
-        notes.append("the embedded model is too small to write tools; take it to try the command, not to make data")
     return Job(
         name="tools implement",
         title="Executable tools: Python written by a model, checked in a sandbox",
         step=step,
-        parser=config.parser,
+        parser=RecordParser(EngineTask),
         roles=roles,
-        tasks=lambda task: (task,),
-        tasks_per_row=1,
-        build=partial(_build, config),
+        build=partial(build, step),
         estimate=partial(estimate, step),
-        rows={"data": Engine, "rejected": RefusedEngine, "failed": FailedRow},
         prompts=PROMPTS,
         config={
             "input": stamps,
             **{name: getattr(step, name) for name in ("tries", "batch", "temperature", "top_p", "max_tokens")},
         },
-        max_row_bytes=args.max_document_bytes,
+        max_row_bytes=MAX_ROW_BYTES,
         view=view,
-        notes=tuple(notes),
+        notes=(*notes, *options.too_small(args.llm, "write tools")),
     )
-
-
-def _build(config, root, models, pieces, folder, shards) -> None:
-    build(root, config, models, pieces, folder, shards)
 
 
 def _room(args: argparse.Namespace) -> int:
@@ -129,32 +108,31 @@ def _room(args: argparse.Namespace) -> int:
 
 
 def _join(args: argparse.Namespace) -> tuple[list[list[str]], list[str]]:
-    """Write the domains with their tools where workers can read them, and make that the run's input; what they come
-    from, and notes for the user. A file that stands there from an earlier try is taken as it is."""
+    """Make the domains with their tools the run's input, see `made_input`; [name, stamp] of the files that they come from,
+    and notes for the user."""
     given, worlds = inputs.find(args.input), inputs.find(args.domains)
     inputs.check_columns(given, ToolParser())
     inputs.check_columns(worlds, RecordParser(Domain))
     stamps = [[file.name, file.stamp] for file in (*given.files, *worlds.files)]
-    kept = args.output and not args.preview and not args.estimate
-    folder = FileSystems.join(args.output.rstrip("/"), FOLDER) if kept else _temporary()
-    path = FileSystems.join(folder, f"{hashlib.sha256(orjson.dumps(stamps)).hexdigest()[:16]}.parquet")
     notes: list[str] = []
-    if not FileSystems.exists(path):
+
+    def tasks() -> list[EngineTask]:
         tools: dict[str, dict[str, ToolSpec]] = {}
-        for tool in _rows(given, ToolParser()):
-            checked = validated(tool)
-            if not isinstance(checked, RefusedTool):
+        for tool in parsed_rows(given.pieces, ToolParser(), MAX_ROW_BYTES):
+            if not isinstance(checked := validated(tool), RefusedTool):
                 tools.setdefault(checked.toolset, {}).setdefault(checked.id, checked)
-        tasks = [_task(number, domain, tools) for number, domain in enumerate(_rows(worlds, RecordParser(Domain)))]
-        if not tasks:
+        domains = parsed_rows(worlds.pieces, RecordParser(Domain), MAX_ROW_BYTES)
+        joined = [_task(number, domain, tools) for number, domain in enumerate(domains)]
+        if not joined:
             raise UsageError("--domains: there is no readable domain in it")
-        if not any(task.tools for task in tasks):
+        if not any(task.tools for task in joined):
             raise UsageError("--tools: none of them belongs to a domain of --domains")
-        homeless = sum(map(len, tools.values())) - sum(len(task.tools) for task in tasks)
+        homeless = sum(map(len, tools.values())) - sum(len(task.tools) for task in joined)
         if homeless > 0:
             notes.append(f"{homeless:,} tools belong to none of the domains and are left out")
-        _write(tasks, folder, path)
-    args.input = [path]
+        return sorted(joined, key=lambda task: task.id)
+
+    made_input(args, FOLDER, stamps, tasks, EngineTask)
     return stamps, notes
 
 
@@ -168,33 +146,6 @@ def _task(number: int, domain: Domain, tools: dict[str, dict[str, ToolSpec]]) ->
         state=domain.state,
         tools=list(tools.get("/".join(domain.path), {}).values()),
     )
-
-
-def _rows(found: inputs.Inputs, parser: Parser) -> Iterator[Any]:
-    """All readable rows of an input, in order."""
-    for piece in found.pieces:
-        for number, values in raw_rows(piece, parser.columns, MAX_ROW_BYTES):
-            if isinstance(values, RowUnreadable):
-                continue
-            try:
-                yield parser(values, piece.name, number)
-            except RowUnreadable:
-                continue
-
-
-def _write(tasks: list[EngineTask], folder: str, path: str) -> None:
-    try:
-        if "://" not in folder:
-            Path(folder).mkdir(parents=True, exist_ok=True)
-        write_parquet(to_table(tasks, EngineTask), path)
-    except OSError as error:
-        raise UsageError(f"--output {folder}: {error.strerror or error}") from None
-
-
-def _temporary() -> str:
-    folder = tempfile.mkdtemp(prefix="tokenmill-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
 
 
 CODE_TOKENS = 500
@@ -211,8 +162,7 @@ def estimate(step: ImplementTools, task: EngineTask) -> tuple[dict[str, Plan], d
     for at in range(0, len(task.tools), step.batch):
         part = task.tools[at : at + step.batch]
         one += Plan(1, fixed + sum(count_tokens(describe(tool)) for tool in part), CODE_TOKENS * len(part))
-    again = Plan(one.calls, one.prompt + one.completion, one.completion)
-    return {"writer": one}, {"writer": one + again.scaled(step.tries - 1)}
+    return {"writer": one}, {"writer": one.with_tries(step.tries)}
 
 
 def view(engine: Engine) -> Any:

@@ -14,10 +14,9 @@ from apache_beam.coders import registry
 from llm.models import Models
 from pipelines.pairs import draw_pairs
 from pipelines.rephrase import Rephrase
-from pipelines.transforms import DATA, FAILED, REJECTED
 from pipelines.transforms.parsing import DocumentParser
 from pipelines.transforms.rollout import Rollout
-from pipelines.transforms.sinks import write_outputs
+from pipelines.transforms.sinks import write_rolled
 from pipelines.transforms.sources import Piece, ReadRows
 from schemas.documents import Document
 from schemas.knowledge import RefusedRephrasing, Rephrasing, RephrasingTask
@@ -42,11 +41,9 @@ class Knowledge:
             yield RephrasingTask(document, index, style, perspective)
 
 
-def build(root: beam.Pipeline, config: Knowledge, models: Models, pieces: Sequence[Piece], folder: str, shards: int):
+def build(config: Knowledge, root: beam.Pipeline, models: Models, pieces: Sequence[Piece], folder: str, shards: int):
     """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}."""
     documents, unreadable = root | "Read" >> ReadRows(pieces, config.parser, max_bytes=config.max_document_bytes)
     tasks = documents | "Draw styles" >> beam.FlatMap(config.tasks).with_output_types(RephrasingTask)
     rephrased = tasks | "Rephrase" >> Rollout(config.step, models)
-    failed = (unreadable, rephrased[FAILED]) | "All failed" >> beam.Flatten()
-    rows = {DATA: rephrased[DATA], REJECTED: rephrased[REJECTED], FAILED: failed}
-    write_outputs(rows, folder, Rephrasing, RefusedRephrasing, shards)
+    write_rolled(rephrased, unreadable, folder, Rephrasing, RefusedRephrasing, shards)

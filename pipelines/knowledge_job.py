@@ -18,8 +18,6 @@ from pipelines.runs import options
 from pipelines.runs.errors import UsageError
 from pipelines.runs.job import Job
 from pipelines.transforms.parsing import DocumentParser
-from schemas.documents import FailedRow
-from schemas.knowledge import RefusedRephrasing, Rephrasing
 
 USUAL = 2
 """The report rephrases its corpora at most twice."""
@@ -104,9 +102,8 @@ def job(args: argparse.Namespace) -> Job:
         roles=roles,
         tasks=config.tasks,
         tasks_per_row=args.rephrasings,
-        build=partial(_build, config),
+        build=partial(build, config),
         estimate=partial(estimate, step),
-        rows={"data": Rephrasing, "rejected": RefusedRephrasing, "failed": FailedRow},
         prompts=tuple(used),
         config={
             "rephrasings": args.rephrasings,
@@ -129,10 +126,6 @@ def job(args: argparse.Namespace) -> Job:
         max_row_bytes=args.max_document_bytes,
         notes=tuple(notes),
     )
-
-
-def _build(config, root, models, pieces, folder, shards) -> None:
-    build(root, config, models, pieces, folder, shards)
 
 
 def estimate(step: Rephrase, task) -> tuple[dict, dict]:

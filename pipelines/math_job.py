@@ -23,8 +23,7 @@ from pipelines.runs.errors import UsageError
 from pipelines.runs.job import Job, Plan
 from pipelines.transforms.problems import ProblemParser
 from pipelines.translation import Translate
-from schemas.documents import FailedRow
-from schemas.math import LearningNote, NoteTask, RefusedNote
+from schemas.math import NoteTask
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -111,11 +110,6 @@ def job(args: argparse.Namespace) -> Job:
     used = [NOTE, PASSAGE, REPAIR, *step.translate.prompt_names, *prompts.names(STYLES)]
     if judge is not None:
         used += [*judge.prompt_names, DISPUTE]
-    notes = ()
-    if parse_spec(args.llm).kind == "embedded":
-        notes = (
-            "the embedded model is too small to write notes that pass; take it to try the command, not to make data",
-        )
     return Job(
         name="math",
         title="Mathematics as learning notes, every calculation verified",
@@ -124,9 +118,8 @@ def job(args: argparse.Namespace) -> Job:
         roles=roles,
         tasks=config.tasks,
         tasks_per_row=args.notes,
-        build=partial(_build, config),
+        build=partial(build, config),
         estimate=partial(estimate, step),
-        rows={"data": LearningNote, "rejected": RefusedNote, "failed": FailedRow},
         prompts=tuple(dict.fromkeys(used)),
         config={
             "notes": args.notes,
@@ -140,12 +133,8 @@ def job(args: argparse.Namespace) -> Job:
             },
         },
         max_row_bytes=args.max_document_bytes,
-        notes=notes,
+        notes=options.too_small(args.llm, "write notes that pass"),
     )
-
-
-def _build(config, root, models, pieces, folder, shards) -> None:
-    build(root, config, models, pieces, folder, shards)
 
 
 GROWTH = 450

@@ -14,10 +14,9 @@ from apache_beam.coders import registry
 import prompts
 from llm.models import Models
 from pipelines.notes import WriteNote
-from pipelines.transforms import DATA, FAILED, REJECTED
 from pipelines.transforms.problems import ProblemParser
 from pipelines.transforms.rollout import Rollout
-from pipelines.transforms.sinks import write_outputs
+from pipelines.transforms.sinks import write_rolled
 from pipelines.transforms.sources import Piece, ReadRows
 from schemas.draws import shuffled
 from schemas.math import LearningNote, NoteTask, Problem, RefusedNote
@@ -50,11 +49,9 @@ class MathNotes:
             yield NoteTask(problem, index, style)
 
 
-def build(root: beam.Pipeline, config: MathNotes, models: Models, pieces: Sequence[Piece], folder: str, shards: int):
+def build(config: MathNotes, root: beam.Pipeline, models: Models, pieces: Sequence[Piece], folder: str, shards: int):
     """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}."""
     problems, unreadable = root | "Read" >> ReadRows(pieces, config.parser, max_bytes=config.max_document_bytes)
     tasks = problems | "Draw styles" >> beam.FlatMap(config.tasks).with_output_types(NoteTask)
     written = tasks | "Write notes" >> Rollout(config.step, models)
-    failed = (unreadable, written[FAILED]) | "All failed" >> beam.Flatten()
-    rows = {DATA: written[DATA], REJECTED: written[REJECTED], FAILED: failed}
-    write_outputs(rows, folder, LearningNote, RefusedNote, shards)
+    write_rolled(written, unreadable, folder, LearningNote, RefusedNote, shards)

@@ -10,14 +10,14 @@ import orjson
 
 import prompts
 from llm.spec import parse_spec
-from pipelines.agent_tasks import PROMPTS, TASK, AgentTasks, WriteTasks, build
+from pipelines.agent_tasks import PROMPTS, TASK, WriteTasks, build
 from pipelines.agentic_flags import add_run_flags, roles_of
 from pipelines.chunking import count_tokens
 from pipelines.runs import options
 from pipelines.runs.errors import UsageError
 from pipelines.runs.job import Job, Plan
-from schemas.agentic import LEVELS, Agent, AgentTask, RefusedTask
-from schemas.documents import FailedRow
+from pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
+from schemas.agentic import LEVELS, Agent, AgentTask
 from tools_repo.levels import LevelWeights
 from tools_repo.world_text import tools_shown, world_shown
 
@@ -82,38 +82,25 @@ def job(args: argparse.Namespace) -> Job:
         )
     except ValueError as error:
         raise UsageError(f"--threshold {args.threshold}: {error}") from None
-    config = AgentTasks(step, max_row_bytes=args.max_document_bytes)
-    notes = ()
-    if spec.kind == "embedded":
-        notes = (
-            "the embedded model is too small to write tasks that pass; take it to try the command, not to make data",
-        )
     return Job(
         name="agentic tasks",
         title="Tasks with rubrics, each shown to be solvable and not by doing nothing",
         step=step,
-        parser=config.parser,
+        parser=RecordParser(Agent),
         roles=roles,
-        tasks=lambda agent: (agent,),
-        tasks_per_row=1,
         rows_per_task=step.tasks,
-        build=partial(_build, config),
+        build=partial(build, step),
         estimate=partial(estimate, step),
-        rows={"data": AgentTask, "rejected": RefusedTask, "failed": FailedRow},
         prompts=PROMPTS,
         config={
             "tasks_per_agent": step.tasks,
             "levels": step.levels.of,
             **{name: getattr(step, name) for name in ("tries", "threshold", "temperature", "top_p", "max_tokens")},
         },
-        max_row_bytes=args.max_document_bytes,
+        max_row_bytes=MAX_ROW_BYTES,
         view=view,
-        notes=notes,
+        notes=options.too_small(args.llm, "write tasks that pass"),
     )
-
-
-def _build(config, root, models, pieces, folder, shards) -> None:
-    build(root, config, models, pieces, folder, shards)
 
 
 TASK_TOKENS = 1_600
@@ -126,8 +113,7 @@ def estimate(step: WriteTasks, agent: Agent) -> tuple[dict[str, Plan], dict[str,
     world = count_tokens(world_shown(orjson.loads(agent.entities), orjson.loads(agent.state)))
     one = Plan(1, fixed + world + count_tokens(agent.system) + count_tokens(tools_shown(agent.tools)), TASK_TOKENS)
     all_ = one.scaled(step.tasks)
-    again = Plan(all_.calls, all_.prompt + all_.completion, all_.completion)
-    return {"writer": all_}, {"writer": all_ + again.scaled(step.tries - 1)}
+    return {"writer": all_}, {"writer": all_.with_tries(step.tries)}
 
 
 def view(task: AgentTask) -> Any:

@@ -7,7 +7,7 @@ from functools import partial
 
 from llm.spec import parse_spec
 from pipelines.agentic import Trajectories, build
-from pipelines.agentic_flags import MAX_ROW_BYTES, add_run_flags, roles_of
+from pipelines.agentic_flags import add_run_flags, roles_of
 from pipelines.chunking import count_tokens
 from pipelines.executable_worlds import ExecutableWorlds, find_engines
 from pipelines.runs import options
@@ -16,11 +16,10 @@ from pipelines.runs.job import Job, Plan
 from pipelines.trajectory import RunTrajectory
 from pipelines.trajectory_flags import add_trajectory_flags, answer_limit, limits_of, protocol_of
 from pipelines.trajectory_view import view
-from pipelines.transforms.records import RecordParser
+from pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
 from pipelines.trying import Players, Try
 from pipelines.worlds import ENGINES, EXECUTABLE, SIMULATOR, SimulatedWorlds, Worlds
-from schemas.agentic import AgentTask, RefusedTrajectory, Trajectory
-from schemas.documents import FailedRow
+from schemas.agentic import AgentTask
 from tools_repo.world.outcomes import Odds
 
 ROLES = ("writer", "user", "tools", "judge")
@@ -95,7 +94,7 @@ def job(args: argparse.Namespace) -> Job:
         )
     except ValueError as error:
         raise UsageError(f"--votes {args.votes}: {error}") from None
-    config = Trajectories(step, RecordParser(AgentTask), args.samples, MAX_ROW_BYTES)
+    config = Trajectories(step, RecordParser(AgentTask), args.samples)
     return Job(
         name="agentic trajectories",
         title="Tool-use trajectories with rubrics, judged",
@@ -104,9 +103,8 @@ def job(args: argparse.Namespace) -> Job:
         roles=roles,
         tasks=config.tries,
         tasks_per_row=args.samples,
-        build=partial(_build, config),
+        build=partial(build, config),
         estimate=partial(estimate, step),
-        rows={"data": Trajectory, "rejected": RefusedTrajectory, "failed": FailedRow},
         prompts=step.prompt_names,
         config={
             "samples": args.samples,
@@ -134,10 +132,6 @@ def _worlds(args: argparse.Namespace, odds: Odds) -> tuple[Worlds, list[list[str
         return SimulatedWorlds(odds), []
     pieces, stamps = find_engines(args.engines)
     return ExecutableWorlds(pieces, odds), stamps
-
-
-def _build(config, root, models, pieces, folder, shards) -> None:
-    build(root, config, models, pieces, folder, shards)
 
 
 ANSWER, RESULT, USER = 120, 200, 60

@@ -27,7 +27,7 @@ class Manifest:
     models: list[dict[str, Any]]
     """`{"role": "writer", "spec": "vllm:Qwen/Qwen3-8B", "model": "Qwen/Qwen3-8B", "params": {...}}`, ..."""
     prompts: list[dict[str, Any]]
-    """`{"name": ..., "version": 1, "sha256": ..., "text": the template, "used": rows}`, ..."""
+    """`{"name": ..., "version": 1, "sha256": ..., "text": the template}`, ..."""
     inputs: list[dict[str, Any]]
     """`{"file": relative path, "bytes": n, "rows": n or None when not counted, "stamp": SHA-256 or size and time}`, ..."""
     counts: dict[str, int]

@@ -8,7 +8,6 @@ from schemas.columns import column
 from schemas.tools import ToolSpec
 
 DOMAIN, SERVER, NEIGHBOURS = "domain", "server", "neighbours"
-SAMPLINGS = (DOMAIN, SERVER, NEIGHBOURS)
 """How a tool-set was drawn: from one synthetic domain, from one real server, among tools of like meaning."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from datetime import date, datetime, time
+from datetime import date, time
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
@@ -202,11 +202,3 @@ def _in_other_words(text: str, value: str) -> bool:
 
 def _stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") else word
-
-
-def is_date(value: Any) -> bool:
-    """Whether a value is text that is an ISO date or an instant."""
-    try:
-        return isinstance(value, str) and bool(_ISO.fullmatch(value)) and bool(datetime.fromisoformat(value[:10]))
-    except ValueError:
-        return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -17,22 +16,10 @@ from llm.pricing import Prices
 from llm.spec import parse_spec
 from pipelines.runs.inputs import Inputs
 from pipelines.runs.job import Job, Plan
-from pipelines.transforms.sources import RowUnreadable, raw_rows
+from pipelines.runs.rows import parsed_rows
 
 SAMPLE = 1000
 """Rows looked at; a larger input is scaled up from them."""
-
-
-def parsed_rows(job: Job, inputs: Inputs) -> Iterator[Any]:
-    """The rows of a run in input order, read in this process; unreadable ones are left out."""
-    for piece in inputs.pieces:
-        for number, values in raw_rows(piece, job.parser.columns, job.max_row_bytes):
-            try:
-                if isinstance(values, RowUnreadable):
-                    continue
-                yield job.parser(values, piece.name, number)
-            except RowUnreadable:
-                continue
 
 
 def _sampled(job: Job, inputs: Inputs) -> tuple[list[Any], float]:
@@ -42,8 +29,7 @@ def _sampled(job: Job, inputs: Inputs) -> tuple[list[Any], float]:
     stride = max(1, len(pieces) // SAMPLE)
     rows: list[Any] = []
     for piece in pieces[::stride]:
-        single = Inputs(inputs.files, (piece,), None)
-        rows += itertools.islice(parsed_rows(job, single), share)
+        rows += itertools.islice(parsed_rows([piece], job.parser, job.max_row_bytes), share)
     if inputs.rows is not None and rows:
         return rows, inputs.rows / len(rows)
     sampled = sum(_size(row) for row in rows)

@@ -28,6 +28,11 @@ class Plan:
     def scaled(self, factor: float) -> Plan:
         return Plan(round(self.calls * factor), round(self.prompt * factor), round(self.completion * factor))
 
+    def with_tries(self, tries: int) -> Plan:
+        """These calls, each answered so many times; whoever is asked again is shown the answer before."""
+        again = Plan(self.calls, self.prompt + self.completion, self.completion)
+        return self + again.scaled(tries - 1)
+
 
 Build = Callable[[beam.Pipeline, Models, Sequence[Piece], str, int], None]
 """Wires the whole job: pipeline, models, input pieces, folder for the shards, number of shards."""
@@ -42,18 +47,16 @@ class Job:
     step: Step
     parser: Parser
     roles: dict[str, Role]
-    tasks: Callable[[Any], Iterable[Any]]
-    """The step's inputs for one parsed row."""
-    tasks_per_row: int
     build: Build
     estimate: Callable[[Any], tuple[dict[str, Plan], dict[str, Plan]]]
     """For one task: what its calls take when nothing is refused, and when every chunk uses all its tries; by role."""
-    rows: dict[str, type]
-    """Row type of `data`, `rejected` and `failed`."""
     prompts: tuple[str, ...]
     """Names of all prompts that the job may use."""
     config: dict[str, Any] = field(default_factory=dict)
     """Every setting that shapes the rows, for the manifest and its fingerprint."""
+    tasks: Callable[[Any], Iterable[Any]] = lambda row: (row,)
+    """The step's inputs for one parsed row."""
+    tasks_per_row: int = 1
     rows_per_task: int = 1
     """Rows that a task is expected to make, for the progress line."""
     max_row_bytes: int = 5_000_000

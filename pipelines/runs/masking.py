@@ -65,8 +65,3 @@ def masked_command(command: list[str]) -> list[str]:
             shown.append(masked(word, name))
             name = ""
     return shown
-
-
-def holds_secret(text: str) -> bool:
-    """Whether something in `text` has the form of a credential."""
-    return masked_text(text) != text

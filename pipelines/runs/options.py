@@ -157,6 +157,13 @@ def roles(args: argparse.Namespace, *, judge: bool = True) -> dict[str, Role]:
     return chosen
 
 
+def too_small(spec: str, what: str) -> tuple[str, ...]:
+    """A warning where the writer is the embedded model, for a job's `notes`; `what` is beyond that model."""
+    if parse_spec(spec).kind != "embedded":
+        return ()
+    return (f"the embedded model is too small to {what}; take it to try the command, not to make data",)
+
+
 def columns(text: str, known: tuple[str, ...]) -> dict[str, str]:
     """`--columns text=body,id=url` as a dict.
 

@@ -16,9 +16,9 @@ from llm.errors import RunStopped
 from llm.models import Models
 from pipelines.runs.check import check_models
 from pipelines.runs.errors import UsageError
-from pipelines.runs.estimate import parsed_rows
 from pipelines.runs.inputs import Inputs
 from pipelines.runs.job import Job
+from pipelines.runs.rows import parsed_rows
 from pipelines.transforms.rollout import Accepted, Rejected, Several
 from schemas.documents import FailedRow
 
@@ -27,7 +27,7 @@ LONGEST = 3000
 
 def show(job: Job, inputs: Inputs, models: Models, count: int) -> int:
     """Run the step on the first rows and print what came of them; answers are kept in the cache for the real run."""
-    rows = list(itertools.islice(parsed_rows(job, inputs), count))
+    rows = list(itertools.islice(parsed_rows(inputs.pieces, job.parser, job.max_row_bytes), count))
     if not rows:
         raise UsageError("none of the first rows can be read")
     tasks = [task for row in rows for task in job.tasks(row)]

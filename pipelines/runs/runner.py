@@ -63,24 +63,7 @@ class Runner:
         log = self._worker_log(out, models)
         pipeline = beam.Pipeline(runner=self._beam_runner(log, zygote), options=self.options)
         job.build(pipeline, models, found.pieces, out.at(WORK), shards)
-        if not os.environ.get(DEBUG):
-            # What ends a run is told in one line; Beam would print the traceback of every layer first.
-            logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
-        try:
-            result = pipeline.run()
-            result.wait_until_finish()
-        except RunStopped:
-            raise
-        except Exception as error:
-            if _interrupted(error):
-                raise KeyboardInterrupt from None
-            raise _stopped(error, models, log) from error
-        counters: dict[str, int] = {}
-        for metric in result.metrics().query()["counters"]:
-            if metric.key.metric.namespace == NAMESPACE:
-                value = metric.committed if metric.committed is not None else metric.attempted
-                counters[metric.key.metric.name] = counters.get(metric.key.metric.name, 0) + (value or 0)
-        return counters
+        return run_through(pipeline, models.state)
 
     def _beam_runner(self, log: str, zygote: Zygote | None) -> Any:
         if not self.local:
@@ -100,6 +83,34 @@ class Runner:
 
     def _worker_log(self, out: OutputFolder, models: Models) -> str:
         return str(Path(out.at(WORK) if out.local else models.state, "worker.log").resolve())
+
+
+def run_through(pipeline: beam.Pipeline, state: str) -> dict[str, int]:
+    """Run a pipeline to its end; its counters, those of one name added up.
+
+    Args:
+        state: folder in which workers on this machine say what stopped them; empty where there is none.
+
+    Raises:
+        RunStopped: the budget is spent, an endpoint is gone, ...
+        RunFailed: anything else that ended the pipeline.
+    """
+    if not os.environ.get(DEBUG):
+        # What ends a run is told in one line; Beam would print the traceback of every layer first.
+        logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
+    try:
+        result = pipeline.run()
+        result.wait_until_finish()
+    except Exception as error:
+        if _interrupted(error):
+            raise KeyboardInterrupt from None
+        raise _stopped(error, state) from error
+    counters: dict[str, int] = {}
+    for metric in result.metrics().query()["counters"]:
+        if metric.key.metric.namespace == NAMESPACE:
+            value = metric.committed if metric.committed is not None else metric.attempted
+            counters[metric.key.metric.name] = counters.get(metric.key.metric.name, 0) + (value or 0)
+    return counters
 
 
 def choose(beam_args: Sequence[str], found: Inputs, job: Job) -> Runner:
@@ -153,13 +164,13 @@ def _interrupted(error: BaseException | None) -> bool:
 _RAISED = re.compile(r"llm\.errors\.(\w+): (.*?)(?: \[while running |\\n|\n|$)")
 
 
-def _stopped(error: Exception, models: Models, log: str) -> Exception:
+def _stopped(error: Exception, state: str) -> Exception:
     """What ended a pipeline, as the workers meant it: runners hand their exceptions on as text, or as themselves with more
     text, and a worker leaves its reason in the state folder."""
     import llm.errors
 
-    told = Path(models.state, "stopped.json")
-    if models.state and told.exists():
+    told = Path(state, "stopped.json")
+    if state and told.exists():
         kind, message = orjson.loads(told.read_bytes())
     else:
         chain, seen = error, []

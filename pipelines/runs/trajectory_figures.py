@@ -72,11 +72,6 @@ class Level:
     def kept(self) -> int:
         return sum(map(sum, self.tries.values()))
 
-    @property
-    def solved(self) -> int:
-        """Tasks with a try that was kept."""
-        return sum(map(any, self.tries.values()))
-
     def mean(self, estimator: Any, k: int) -> float | None:
         """Mean of an estimator over the tasks with at least `k` tries; None where there is none."""
         values = [estimator(len(t), sum(t), k) for t in self.tries.values() if len(t) >= k]

@@ -1,4 +1,4 @@
-"""From the values of an input row, or a folder, to a `CodeTask`.
+"""From the values of an input row to a `CodeTask`.
 
 HumanEval-like rows have `prompt`, `entry_point` and `test` (and perhaps `canonical_solution`); rows of repositories have
 `instructions` (or `problem_statement`), `files` and `hidden_tests`, each `{path: text}` or `[{"path", "content"}, ...]`.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 from pipelines.transforms.parsing import given_id, plain
@@ -163,25 +162,3 @@ def _files(values: dict[str, Any], name: str) -> list[CodeFile]:
         if not isinstance(path, str) or not isinstance(content, str):
             raise ValueError(f"`{name}`: a file has a path and a text")
     return [CodeFile(path, content.replace("\r\n", "\n")) for path, content in sorted(pairs)]
-
-
-def folder_row(folder: Path) -> dict[str, Any]:
-    """A row of a folder with `instructions.md`, `workspace/`, `hidden/`, and perhaps `solution/` and `task.json` (further
-    columns). Links are not followed.
-
-    Raises:
-        ValueError: something is missing, or a file is no UTF-8 text.
-    """
-    if not (folder / "instructions.md").is_file():
-        raise ValueError(f"{folder}: there is no instructions.md")
-    extra = json.loads((folder / "task.json").read_text(encoding="utf-8")) if (folder / "task.json").is_file() else {}
-    row = {"id": folder.name, "instructions": (folder / "instructions.md").read_text(encoding="utf-8"), **extra}
-    for part, column in (("workspace", "files"), ("hidden", "hidden_tests"), ("solution", "solution")):
-        root = folder / part
-        if root.is_dir():
-            row[column] = {
-                str(path.relative_to(root)): path.read_text(encoding="utf-8")
-                for path in sorted(root.rglob("*"))
-                if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts
-            }
-    return row

@@ -175,3 +175,16 @@ def read_rows(lines: bytes, row_type: type) -> pa.Table:
         pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
     )
     return table.cast(schema)
+
+
+def write_rolled(
+    rolled: beam.pvalue.DoOutputsTuple,
+    unreadable: beam.PCollection,
+    folder: str,
+    data: type,
+    rejected: type,
+    shards: int,
+) -> None:
+    """`write_outputs` for what came of a `Rollout`, with the rows that no work could be done on."""
+    failed = (unreadable, rolled[FAILED]) | "All failed" >> beam.Flatten()
+    write_outputs({DATA: rolled[DATA], REJECTED: rolled[REJECTED], FAILED: failed}, folder, data, rejected, shards)

@@ -5,7 +5,7 @@ import pytest
 
 from judges import patterns
 from judges.copying import Copying
-from judges.form import FormChecks, check_form
+from judges.form import FormChecks
 from judges.length import Length
 from judges.words import split, words
 from tests.judges.pair import REWRITE, SOURCE
@@ -14,11 +14,11 @@ CHECKS = {"injection", "commentary", "language", "truncation", "length", "copyin
 
 
 def reasons(rewrite, source=SOURCE, **kwargs):
-    return {v.reason for v in check_form(source, rewrite, language="en", **kwargs) if not v.passed}
+    return {v.reason for v in FormChecks()(source, rewrite, language="en", **kwargs) if not v.passed}
 
 
 def test_every_check_speaks_and_an_honest_rewrite_passes():
-    verdicts = check_form(SOURCE, REWRITE, language="en", context="Bridges", prompt_text="Rewrite it.")
+    verdicts = FormChecks()(SOURCE, REWRITE, language="en", context="Bridges", prompt_text="Rewrite it.")
     assert {v.check for v in verdicts} == CHECKS
     assert len(verdicts) == len(CHECKS)
     assert all(v.passed for v in verdicts)
@@ -39,15 +39,15 @@ def test_thresholds_are_configuration_and_travel_to_workers():
     copy = pickle.loads(pickle.dumps(lenient))
     assert copy == lenient
     rewrite = f"{SOURCE} Nobody would have it otherwise."
-    assert not all(v.passed for v in check_form(SOURCE, rewrite, language="en"))
-    assert all(v.passed for v in check_form(SOURCE, rewrite, language="en", checks=copy))
+    assert not all(v.passed for v in FormChecks()(SOURCE, rewrite, language="en"))
+    assert all(v.passed for v in copy(SOURCE, rewrite, language="en"))
 
 
 def test_verdicts_do_not_depend_on_what_was_checked_before():
-    before = check_form(SOURCE, REWRITE, language="en")
+    before = FormChecks()(SOURCE, REWRITE, language="en")
     for i in range(50):
-        check_form(f"{SOURCE} {i}", f"{REWRITE} {i}", language="en")
-    assert check_form(SOURCE, REWRITE, language="en") == before
+        FormChecks()(f"{SOURCE} {i}", f"{REWRITE} {i}", language="en")
+    assert FormChecks()(SOURCE, REWRITE, language="en") == before
 
 
 def test_lower_case_words_stand_where_the_spelled_ones_do():
@@ -73,7 +73,7 @@ def test_time_grows_with_length_and_not_faster(unit):
     def seconds(length):
         text = unit * (length // len(unit))
         start = time.process_time()
-        check_form(text, text, language="en", prompt_text=SOURCE)
+        FormChecks()(text, text, language="en", prompt_text=SOURCE)
         return time.process_time() - start
 
     seconds(1_000)

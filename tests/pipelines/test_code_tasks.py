@@ -1,7 +1,6 @@
 """Coding tasks from files of either kind, and what is wrong with those that are none."""
 
 import json
-from pathlib import Path
 
 import apache_beam as beam
 import pyarrow as pa
@@ -9,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.runs import inputs
-from pipelines.transforms.code_tasks import CodeTaskParser, folder_row
+from pipelines.transforms.code_tasks import CodeTaskParser
 from pipelines.transforms.sources import ReadRows, RowUnreadable
 from schemas.code import CodeTask
 from schemas.columns import to_table
@@ -127,25 +126,6 @@ def test_tasks_are_read_by_beam_and_fit_parquet(tmp_path):
     assert table.num_rows == 3 and table.schema.field("hidden_tests").metadata[b"doc"].startswith(
         b"the files that decide"
     )
-
-
-def test_a_folder_is_a_task_and_links_in_it_are_left_out(tmp_path):
-    folder = tmp_path / "mend-it"
-    for path, text in {
-        "instructions.md": "Mend it.",
-        "workspace/pkg/a.py": "x = 1\n",
-        "hidden/test_a.py": "def test_x():\n    from pkg.a import x\n    assert x == 2\n",
-        "solution/pkg/a.py": "x = 2\n",
-        "task.json": '{"license": "mit-0"}',
-    }.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
-    (folder / "workspace/link").symlink_to(Path("/etc/passwd"))
-    task = PARSER(folder_row(folder), "folder", 0)
-    assert (task.id, task.license, task.tests) == ("mend-it", "mit-0", ["test_a.py::test_x"])
-    assert [file.path for file in task.files] == ["pkg/a.py"] == [file.path for file in task.solution]
-    with pytest.raises(ValueError, match=r"no instructions.md"):
-        folder_row(tmp_path)
 
 
 def _describe(task):

@@ -3,6 +3,7 @@ import json
 import pickle
 from dataclasses import replace
 
+import orjson
 import pytest
 
 from pipelines.executable_worlds import ExecutableWorlds, find_engines
@@ -69,3 +70,11 @@ def test_what_holds_no_engines_is_one_line(tmp_path):
         find_engines([str(tmp_path / "tools.parquet")])
     with pytest.raises(UsageError, match="no such file"):
         find_engines([str(tmp_path / "none.parquet")])
+
+
+def test_a_row_that_is_no_engine_is_named(tmp_path):
+    path = tmp_path / "engines.jsonl"
+    path.write_bytes(orjson.dumps(engine(), option=orjson.OPT_APPEND_NEWLINE) + b'{"id": 7}\n')
+    pieces, _ = find_engines([str(path)])
+    with pytest.raises(ValueError, match=r"engines\.jsonl, row 1: not a row of Engine"):
+        ExecutableWorlds(pieces)(task(), FakeAsk(lambda body: "nobody may ask this"), 0, "a/0", 0)

@@ -120,6 +120,16 @@ def test_a_judge_that_does_not_answer_is_one_line_before_any_server_is_asked(too
     assert code == 2 and "--votes 2" in stderr
 
 
+def test_a_judge_that_may_not_cost_more_stops_a_harvest_and_more_ends_it(tools, lists, tmp_path):
+    argv = ("harvest", "--servers", lists, "--output", tmp_path / "out")
+    with ScriptedServer(judge) as server:
+        argv = (*argv, "--judge-llm", server.spec)
+        code, _, stderr = tools(*argv, "--max-tokens", 1)
+        assert code == 3 and "tokenmill: stopped: " in stderr and "while running" not in stderr
+        assert tools(*argv)[0] == 0
+    assert manifest(tmp_path / "out")["counts"]["accepted"] == 4
+
+
 @pytest.mark.parametrize("mode", [(), ("--direct_running_mode=multi_processing", "--direct_num_workers=2")])
 def test_runs_are_merged_and_real_tools_win(tools, lists, evolved, tmp_path, mode):
     harvested, out = tmp_path / "harvested", tmp_path / "out"

@@ -230,9 +230,8 @@ def build(
                     "version": version,
                     "sha256": hashlib.sha256(name.encode()).hexdigest(),
                     "text": f"Rewrite the passage as {name}.\n\n```\n{{{{passage}}}}\n```\n\n</details> stays text.",
-                    "used": used,
                 }
-                for name, version, used in [("knowledge/rewrite", 3, tasks), *((s, 2, tasks // 5) for s in STYLES)]
+                for name, version in [("knowledge/rewrite", 3), *((s, 2) for s in STYLES)]
             ],
             "inputs": [{"file": "articles.jsonl", "bytes": 651_994, "rows": tasks + unreadable}],
             "counts": {

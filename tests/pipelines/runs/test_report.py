@@ -111,7 +111,7 @@ class TestHostileRows:
             "errors": {text: 1},
             "config": {text: text},
             "command": [text],
-            "prompts": [{"name": text, "version": 1, "sha256": "0", "text": text, "used": 1}],
+            "prompts": [{"name": text, "version": 1, "sha256": "0", "text": text}],
             "inputs": [{"file": text, "bytes": 1, "rows": 1}],
         }
 
