@@ -116,10 +116,10 @@ class Circuit:
             self._wait_for_next(now)
 
     def probed(self, problem: str) -> None:
-        """The probe was answered, or met no server, a hang or a 5xx, which is the problem."""
+        """The probe was answered, be it with a refusal; or met no server, a hang or a 5xx, which is the problem."""
         if not problem:
-            self.alive()
-        elif self.open:  # an older call may have been answered meanwhile
+            self.succeeded()
+        elif self.open:  # unless it was sent away, or an older call was answered meanwhile
             self._prober = False
             self.last_error = problem
             self._wait_for_next(time.monotonic())

@@ -210,11 +210,10 @@ class Client:
             problem = ""
             _waste(raw, player.stats, bill)
         except openai.APIStatusError as error:
-            # Sent away or refused, it is there all the same.
-            problem = f"HTTP {error.status_code}" if error.status_code >= 500 else ""
-            if error.status_code in CONGESTION:
-                circuit.congested(f"HTTP {error.status_code}")
-                problem = ""
+            status = error.status_code
+            problem = f"HTTP {status}" if status >= 500 or status in CONGESTION else ""
+            if status in CONGESTION:  # sent away, but by a server that is there
+                circuit.congested(problem)
         except (openai.APITimeoutError, openai.APIConnectionError) as error:
             problem = self._missed(error)
         finally:

@@ -30,7 +30,7 @@ class RunStopped(Exception):
 
 
 class EndpointDown(RunStopped):
-    """The endpoint has not answered for longer than the patience allows."""
+    """The endpoint has not answered for longer than the patience allows, or its server is gone for good."""
 
 
 class EndpointRejects(RunStopped):

@@ -44,7 +44,8 @@ class Manifest:
     """Accepted rows by licence (empty string: not stated)."""
     calls: dict[str, Any]
     """`{"writer": {"paid": n, "cached": n, "retries": n, "refused": n, "prompt_tokens": n, "completion_tokens": n,
-    "cached_tokens": n, "usd": float or None}, "judge": {...}}`: what this invocation did."""
+    "cached_tokens": n, "wasted_tokens": n, "usd": float or None}, "judge": {...}}`: what this invocation did. Tokens are
+    all that were billed; `wasted_tokens` of them for answers that could not be used."""
     files: list[dict[str, Any]] = field(default_factory=list)
     """`{"file": "data/train-00000-of-00001.parquet", "rows": n, "bytes": n, "sha256": ...}`, ..."""
     coverage: dict[str, Any] | None = None
@@ -52,6 +53,9 @@ class Manifest:
     schema features, pictures; None for other rows."""
     trajectories: dict[str, Any] | None = None
     """Pass rates by level, pass@k, pass^k, endings and cost per kept one, where the rows are trajectories; None for others."""
+    spent: dict[str, Any] = field(default_factory=dict)
+    """`{"tokens": n, "shared": bool}`: tokens billed over all invocations, interrupted ones too, as the ledger beside the
+    answers has it; where `shared`, by all stages of a chain up to this one. Empty where no ledger was kept."""
     stages: list[dict[str, Any]] = field(default_factory=list)
     """Where the run ends a chain of several, the runs before it: `{"name": "agents", "folder": ..., "counts": {...},
     "reasons": {...}, "errors": {...}, "calls": {...}}`, ..."""

@@ -115,6 +115,13 @@ def test_tools_become_trajectories_and_nothing_finished_is_repeated(tools, tmp_p
         "Stages of the chain" in (out / "report.html").read_text()
         and "| `tasks` | 4 | 4 |" in (out / "README.md").read_text()
     )
+    spent = [manifest(folder)["spent"] for folder in (out / "stages" / "agents", out / "stages" / "tasks", out)]
+    assert all(stage["shared"] for stage in spent) and not manifest(tmp_path / "alone")["spent"]["shared"]
+    assert 0 < spent[0]["tokens"] < spent[1]["tokens"] < spent[2]["tokens"] == server.log.tokens
+    assert (
+        f"{server.log.tokens:,} tokens were billed for this stage and those before it."
+        in (out / "README.md").read_text()
+    )
     assert rows(out) == rows(tmp_path / "alone")
     row = rows(out)[0]
     assert row["domains"] and row["level"] == "one_call" and "weighs" in row["messages"][-1]["content"]

@@ -62,6 +62,9 @@ def test_documents_become_rows_a_card_a_report_and_a_manifest(corpus, tmp_path, 
     assert judge["paid"] + judge["cached"] == 24, (
         "the scripted writer's two rewrites are equal: judged together, paid once"
     )
+    tokens = sum(role["prompt_tokens"] + role["completion_tokens"] for role in told["calls"].values())
+    assert told["spent"] == {"tokens": server.log.tokens, "shared": False} and tokens == server.log.tokens
+    assert "invocations" not in stdout
     assert server.log.answered == 24 + judge["paid"] and max(server.log.bodies.values()) == 1
     assert [f["file"] for f in told["files"]] == ["data/train-00000-of-00001.parquet"]
     visible = {p.name for p in out.iterdir() if not p.name.startswith(".")}
@@ -206,6 +209,28 @@ def test_calls_that_the_endpoint_refuses_are_failed_rows_remembered_and_retried_
         assert manifest(out)["counts"]["accepted"] == 24 and not (out / "failed").exists()
 
 
+def test_rows_on_which_the_endpoint_always_breaks_are_failed_rows_and_end_no_run(corpus, tmp_path, run, monkeypatch):
+    monkeypatch.setattr("llm.client._backoff", lambda failures, retry_after: 0.01)
+    broken = {"on": True}
+
+    def answer(body):
+        if broken["on"] and "Chronicle 3" in body["messages"][-1]["content"]:
+            return Reply(500, b"assertion failed")
+        return writer(body)
+
+    writer, out = Writer(), tmp_path / "out"
+    with ScriptedServer(answer) as server:
+        command = knowledge(corpus, out, server, "--no-judge", "--patience", 3)
+        for again in ((), ("--retry-failed",)):  # at last nothing else is in flight
+            assert run(*command, *again)[0] == 0
+            assert [row["error"] for row in rows(out, "failed")] == ["CallFailed"] * 2
+            assert server.log.answered == 22 and len(rows(out)) == 22
+        broken["on"] = False
+        assert run(*command, "--retry-failed")[0] == 0
+        assert server.log.answered == 24 and len(rows(out)) == 24
+        assert manifest(out)["spent"]["tokens"] == server.log.tokens, "the probes are in the ledger, too"
+
+
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_budget_stops_the_run_cleanly_and_more_resumes_it(corpus, tmp_path, run, processes):
     out, mode = tmp_path / "out", ("in_memory", "multi_processing")[processes - 1]
@@ -217,8 +242,13 @@ def test_a_budget_stops_the_run_cleanly_and_more_resumes_it(corpus, tmp_path, ru
         assert code == 3 and len(said) == 1 and said[0].startswith("tokenmill: stopped: the budget")
         assert server.log.tokens <= 4000 and server.log.answered > 0
         assert not (out / "manifest.json").exists() and not (out / "data").exists()
-        code, _, _ = run(*command, "--max-tokens", 1_000_000)
+        code, stdout, _ = run(*command, "--max-tokens", 1_000_000)
         assert code == 0 and server.log.answered == 24 and max(server.log.bodies.values()) == 1
+    told = manifest(out)
+    last = told["calls"]["writer"]["prompt_tokens"] + told["calls"]["writer"]["completion_tokens"]
+    assert told["spent"] == {"tokens": server.log.tokens, "shared": False} and 0 < last < server.log.tokens
+    assert f"{server.log.tokens:,} tokens over all invocations" in stdout
+    assert f"interrupted ones included, {server.log.tokens:,} tokens were billed." in (out / "README.md").read_text()
 
 
 def test_a_dead_endpoint_is_one_line_before_anything_is_written(corpus, tmp_path, run, monkeypatch):

@@ -66,7 +66,7 @@ def write_card(out: Path, manifest: Manifest, survey: Survey | None = None) -> P
         share=figures.share,
         tokens={
             kind: sum(int(role.get(kind) or 0) for role in manifest.calls.values() if isinstance(role, dict))
-            for kind in ("prompt_tokens", "completion_tokens")
+            for kind in ("prompt_tokens", "completion_tokens", "wasted_tokens")
         },
     )
     return templates.write_whole(Path(out) / "README.md", f"---\n{metadata.to_yaml()}\n---\n{body}")

@@ -118,6 +118,7 @@ def _run(
             with Progress(Path(models.state or "/nonexistent"), total), prepared():
                 counters = runner.execute(job, models, found, out, _shards(job, found), zygote)
             calls = described_calls(job.roles, counters, prices)
+            spent = runtime.run(runtime.client.cache.spent())
         finally:
             runtimes.release(runtime)
     finally:
@@ -149,6 +150,7 @@ def _run(
         inputs=found.manifest(counters),
         counts=counts,
         calls=calls,
+        spent={"tokens": spent, "shared": bool(getattr(args, "account", ""))},
         stages=getattr(args, "stages", []),
     )
     finish(out, manifest)
@@ -221,9 +223,12 @@ def _report(out: OutputFolder, manifest: Manifest) -> None:
     tokens = sum(c["prompt_tokens"] + c["completion_tokens"] for c in calls)
     costs = [c["usd"] for c in calls]
     cost = "cost unknown" if None in costs else f"${sum(costs):.4f}" if any(costs) else "free"
+    spent = manifest.spent["tokens"]
+    who = "all stages and invocations" if manifest.spent["shared"] else "all invocations"
+    told = f"; {spent:,} tokens over {who}" if spent > tokens else ""
     tell(
         manifest,
         out,
         f"{_counted(manifest.counts)} of {manifest.counts['read']:,} rows read",
-        f"{paid:,} calls paid, {cached:,} from the cache; {tokens:,} tokens ({cost}) in {manifest.duration_s:.0f} s",
+        f"{paid:,} calls paid, {cached:,} from the cache; {tokens:,} tokens ({cost}) in {manifest.duration_s:.0f} s{told}",
     )

@@ -116,14 +116,19 @@ def _tiles(manifest: Manifest, survey: Survey) -> list[dict[str, str]]:
         sum(int(role.get(key) or 0) for role in roles)
         for key in ("prompt_tokens", "completion_tokens", "paid", "cached")
     )
-    prices = [role.get("usd") for role in roles if role.get("paid")]
-    if not paid:
-        cost, note = "$0", "every answer came from the cache" if cached else "no model was called"
+    over_all = last = ""
+    if (spent := manifest.spent.get("tokens", 0)) > sent + received:
+        stages = "stages and " if manifest.spent["shared"] else ""
+        over_all = f"; {figures.compact(spent)} over all {stages}invocations"
+        last = " in the last invocation"
+    prices = [role.get("usd") for role in roles if role.get("paid") or role.get("wasted_tokens")]
+    if not prices:
+        cost, note = "$0", f"every answer came from the cache{last}" if cached else "no model was called"
     elif any(usd is None for usd in prices):
         cost, note = "–", "no price is known for the model"
     else:
         cost, note = f"${sum(prices):,.2f}" if sum(prices) >= 0.995 else f"${sum(prices):.3g}", f"{paid:,} paid calls"
-        note += f", {cached:,} from cache" if cached else ""
+        note += (f", {cached:,} from cache" if cached else "") + last
     tiles = [
         {
             "kind": rows.folder,
@@ -142,7 +147,7 @@ def _tiles(manifest: Manifest, survey: Survey) -> list[dict[str, str]]:
             "kind": "plain",
             "label": "Tokens",
             "value": figures.compact(sent + received),
-            "note": f"{figures.compact(sent)} sent, {figures.compact(received)} received{rate}",
+            "note": f"{figures.compact(sent)} sent, {figures.compact(received)} received{rate}{over_all}",
         },
         {"kind": "plain", "label": "Cost", "value": cost, "note": note},
         {

@@ -118,6 +118,19 @@ def test_a_server_that_does_not_like_the_probe_is_there_all_the_same(tmp_path, s
         assert run(server, use, tmp_path, patience=2.0) == [f"echo {i}" for i in range(3)]
 
 
+def test_a_rate_limit_of_long_ago_is_forgotten_when_a_probe_is_answered(tmp_path):
+    first = iter([Reply(429, b"{}")])
+
+    def answer(body):
+        return "ok" if body["messages"][-1]["content"] == "ping" else next(first, None) or Reply(500, b"")
+
+    async def use(client):
+        return await asyncio.gather(*(one(client, f"bad {i}") for i in range(3)), return_exceptions=True)
+
+    with ScriptedServer(answer, latency=0.1) as server:
+        assert {type(error) for error in run(server, use, tmp_path, patience=1.0)} == {CallFailed}
+
+
 def test_what_probes_cost_is_on_the_bill(tmp_path):
     async def use(client):
         with pytest.raises(CallFailed):

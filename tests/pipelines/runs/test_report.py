@@ -159,6 +159,25 @@ class TestGlance:
         calls = {"writer": {"paid": 0, "cached": 9, "prompt_tokens": 0, "completion_tokens": 0, "usd": None}}
         assert "every answer came from the cache" in made(tmp_path / "run", calls=calls).text
 
+    def test_what_earlier_invocations_and_useless_answers_cost_is_told(self, tmp_path):
+        calls = {
+            "writer": {"paid": 3, "prompt_tokens": 1_000, "completion_tokens": 50, "wasted_tokens": 420, "usd": 0.5},
+        }
+        page = made(tmp_path / "run", calls=calls, spent={"tokens": 98_765, "shared": False}).text
+        assert "420 for answers that could not be used" in page
+        assert "98.8k over all invocations" in page and "$0.5" in page and "3 paid calls in the last invocation" in page
+        assert "Over all invocations of the command, interrupted ones included, 98,765 tokens were billed." in page
+        page = made(tmp_path / "stage", calls=calls, spent={"tokens": 98_765, "shared": True}).text
+        assert "98.8k over all stages and invocations" in page
+        assert "98,765 tokens were billed for this stage and those before it." in page
+
+    def test_a_run_in_one_go_names_no_other_invocations(self, page, tmp_path):
+        calls = {"writer": {"paid": 3, "prompt_tokens": 1_000, "completion_tokens": 50, "usd": 0.5}}
+        once = made(tmp_path / "run", calls=calls, spent={"tokens": 1_050, "shared": False}).text
+        assert "over all invocations" not in once and "in the last invocation" not in once
+        assert "could not be used" not in once
+        assert "Over all invocations" not in page.text, "no ledger, no sum"
+
     def test_nothing_kept(self, tmp_path):
         page = made(tmp_path / "run", accepted=0)
         assert page.of("header", class_="top bad")
