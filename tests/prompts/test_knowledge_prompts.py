@@ -39,6 +39,23 @@ def test_styles_guide_within_bounds(name):
     assert not re.search(r"\b(1[0-9]{3}|20[0-9]{2})\b", style.text), "an example date would leak into rewrites"
 
 
+@pytest.mark.parametrize("name", STYLES)
+def test_a_fixed_label_may_be_put_in_the_language_of_the_passage(name):
+    text = prompts.load(name).text
+    labels = re.findall(r"\*\*[A-Z]\w*:?\*\*|\"[A-Z]\w*:\"", text)
+    assert not labels or "(in another language," in text, labels
+
+
+def test_no_style_asks_for_a_date_that_the_passage_may_not_give():
+    orders = [
+        sentence
+        for name in STYLES
+        for sentence in re.split(r"(?<=\.)\s", prompts.load(name).text)
+        if re.search(r"\bexact (?:date|figure)", sentence)
+    ]
+    assert orders and all("passage gives" in sentence for sentence in orders), orders
+
+
 @pytest.mark.parametrize("name", PERSPECTIVES)
 def test_perspectives_exclude_only_styles_that_exist(name):
     perspective = prompts.load(name)
@@ -88,6 +105,24 @@ def test_the_system_part_explains_every_block_that_is_sent():
     system = rendered()[0]["content"]
     for block in ("title", "source-before", "rewritten-so-far", "passage", "corrections"):
         assert f"<{block}>" in system
+
+
+def test_the_rules_name_what_the_checks_ask_for():
+    rules = rendered()[0]["content"].partition("The blocks")[0]
+    for words in ("Do not count what the passage does not count", "code, in blocks", "cells of tables", "labels"):
+        assert words in rules
+
+
+def test_the_brief_prompt_says_which_block_to_rewrite_and_what_the_corrections_are_for():
+    brief = prompts.load("knowledge/rephrase_brief")
+    for findings in ("", fence("- Keep the number 2.", "corrections")):
+        values = dict.fromkeys(("style", "perspective", "position", "title", "source_before", "rewritten_tail"), "x")
+        user = brief.render(**values, chunk=fence("Water boils.", "passage"), findings=findings)[-1]["content"]
+        order = user.splitlines()[-1]
+        assert order.startswith("Rewrite the passage") and "above" not in order, "the corrections may stand just above"
+        assert "Where corrections are given, mend what they name." in order
+        # Tags named in the order come back in the answers of a model this small.
+        assert "<" not in order
 
 
 def test_a_document_cannot_add_placeholders_or_close_its_fence():
