@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 from itertools import pairwise
 
-from judges.fact_text import Fact, is_rank, label_of, split_words
+from judges.fact_text import Fact, is_ordinal, is_rank, label_of, split_words
 from judges.fact_words import LABELS, NUMBER_WORDS, ORDINALS, SIZES, stem
 from judges.facts import Facts
 
@@ -162,7 +162,7 @@ def worked_out(facts: list[Fact], here: tuple[str, Facts], there: tuple[str, Fac
             return False
         if _AGE.search(text, max(0, fact.start - 8), fact.start):
             return fact.keys[0] in ages
-        if _ordinal(text, fact) or is_rank(text, fact) or label_of(text, fact):
+        if is_ordinal(text, fact) or is_rank(text, fact) or label_of(text, fact):
             return False
         if fact.strong and fact.keys[0] in apart and not apart[fact.keys[0]].isdisjoint(_near_keys(fact, text, own)):
             return True
@@ -319,17 +319,13 @@ _WORDS_AFTER = re.compile(r"[ -]([^\W\d_]+)(?:[ -]([^\W\d_]+))?")
 
 def recounts(fact: Fact, text: str, other: str, theirs: Facts) -> bool:
     """Whether `other` counts the same things (one of the next two words) and says another number of them."""
-    if _ordinal(text, fact) or text[max(0, fact.start - 4) : fact.start].lower() == "the ":
+    if is_ordinal(text, fact) or text[max(0, fact.start - 4) : fact.start].lower() == "the ":
         return False
     nouns = _nouns(text, fact.end)
     return bool(nouns) and any(
-        f.kind == "number" and f.keys[0] != fact.keys[0] and nouns & _nouns(other, f.end) and not _ordinal(other, f)
+        f.kind == "number" and f.keys[0] != fact.keys[0] and nouns & _nouns(other, f.end) and not is_ordinal(other, f)
         for f in theirs.numbers
     )
-
-
-def _ordinal(text: str, fact: Fact) -> bool:
-    return text[fact.start : fact.end].lower().endswith(("st", "nd", "rd", "th", "third", "second"))
 
 
 def _nouns(text: str, at: int) -> frozenset[str]:

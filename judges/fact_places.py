@@ -19,8 +19,8 @@ from collections import Counter
 from itertools import pairwise
 
 from judges.fact_derived import lists_otherwise
-from judges.fact_text import Fact, is_rank, label_of, split_words
-from judges.fact_words import FUNCTION_WORDS, IMPLIED, NUMBER_WORDS, ORDINALS, stem
+from judges.fact_text import Fact, is_ordinal, is_rank, label_of, split_words
+from judges.fact_words import FUNCTION_WORDS, IMPLIED, NUMBER_WORDS, stem
 from judges.facts import Facts
 from judges.hints import Hints
 
@@ -29,7 +29,6 @@ _MOST = 400
 _LABELLED = re.compile(
     r"(?:[#№]|\b(?:[A-Z]\w*-?|[Nn]os?\.|number|level|day|season|series|stage|part|grade|rank(?:ed)?|seed(?:ed)?|top) ?)$"
 )
-_PART = re.compile(r"(?:st|nd|rd|th)s?$", re.IGNORECASE)
 _SAID = re.compile(r"[ -][^\W\d_]{3,}")
 
 
@@ -181,7 +180,7 @@ class _Counted:
 
     def kinds(self, fact: Fact) -> tuple[bool, ...]:
         """Whether a number orders (True) or counts (False), or may do either."""
-        if _ordinal(self.text, fact) or is_rank(self.text, fact):
+        if is_ordinal(self.text, fact) or is_rank(self.text, fact):
             return (True,)
         if _labels(self.text, fact):
             return (True, False)
@@ -241,13 +240,13 @@ def _renumbered(fact: Fact, there: _Counted, here: _Counted) -> bool:
     return (
         _names(fact, here.text)
         and not there.counts(fact.keys[0], nouns)
-        and any(_ordinal(there.text, f) and there.nouns[f.start] & nouns for f in there.numbers)
+        and any(is_ordinal(there.text, f) and there.nouns[f.start] & nouns for f in there.numbers)
     )
 
 
 def _names(fact: Fact, text: str) -> bool:
     """Whether a number is part of a name, as in "the 1st Battalion"."""
-    return _NAME.match(text, fact.end) is not None and _ordinal(text, fact)
+    return _NAME.match(text, fact.end) is not None and is_ordinal(text, fact)
 
 
 _NAME = re.compile(r" [A-Z][a-z]")
@@ -260,17 +259,12 @@ def _elsewhere(fact: Fact, there: _Counted, here: _Counted) -> bool:
         return False
     same = [f for f in there.numbers if f.keys[0] == key]
     if not same:  # the source has it only in a date, a Roman numeral or the like
-        return not (_ordinal(here.text, fact) or is_rank(here.text, fact) or _labels(here.text, fact))
+        return not (is_ordinal(here.text, fact) or is_rank(here.text, fact) or _labels(here.text, fact))
     return _other_kind(fact, same, there.text, here.text) or (bool(same) and _other_things(fact, same, there, here))
 
 
 _OLD = re.compile(r"[ -]years?[ -](?:old|of age)\b")
 """After an age, which may be told without its unit."""
-
-
-def _ordinal(text: str, fact: Fact) -> bool:
-    spelled = text[fact.start : fact.end].lower()
-    return _PART.search(spelled) is not None or spelled.rpartition("-")[2] in ORDINALS
 
 
 _PARTITIVE = re.compile(r" of (?:the|his|her|its|their|all|these|those|them)\b")
@@ -298,8 +292,8 @@ def _labels(text: str, fact: Fact) -> bool:
 def _other_kind(fact: Fact, same: list[Fact], source: str, rewrite: str) -> bool:
     if _labels(rewrite, fact) or not (_PARTITIVE.match(rewrite, fact.end) or _nouns(rewrite, fact.end)):
         return False
-    ordinal = _ordinal(rewrite, fact)
-    if any(_ordinal(source, f) == ordinal or _labels(source, f) for f in same):
+    ordinal = is_ordinal(rewrite, fact)
+    if any(is_ordinal(source, f) == ordinal or _labels(source, f) for f in same):
         return False
     around = _around(rewrite, fact, 40)
     return all(around.isdisjoint(_around(source, f, 80)) for f in same)
@@ -309,11 +303,11 @@ def _other_things(fact: Fact, same: list[Fact], there: _Counted, here: _Counted)
     nouns = here.nouns[fact.start]
     if not nouns or any(_related(nouns, _around(there.text, f, 100)) for f in same):
         return False
-    ordinal, key = _ordinal(here.text, fact), fact.keys[0]
+    ordinal, key = is_ordinal(here.text, fact), fact.keys[0]
     others = {
         f.keys[0]
         for f in there.numbers
-        if f.keys[0] != key and nouns & there.nouns[f.start] and _ordinal(there.text, f) == ordinal
+        if f.keys[0] != key and nouns & there.nouns[f.start] and is_ordinal(there.text, f) == ordinal
     }
     return bool(others) and others.isdisjoint(f.keys[0] for f in here.numbers if nouns & here.nouns[f.start])
 

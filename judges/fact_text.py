@@ -12,6 +12,8 @@ from judges.fact_words import (
     LABELS,
     LONG_UNITS,
     MONTHS,
+    ORDINAL_SCALES,
+    ORDINALS,
     UNIT_PREFIXES,
     UNITS,
 )
@@ -70,6 +72,14 @@ def canonical(digits: str, english: bool = True) -> str:
 
 def _ascii(digits: str) -> str:
     return "".join(str(int(c)) if c.isdecimal() else c for c in digits)
+
+
+_ORDINAL = re.compile(rf"(?:\d(?:st|nd|rd|th)|\b(?:{'|'.join([*ORDINALS, *ORDINAL_SCALES])}))s?$", re.IGNORECASE)
+
+
+def is_ordinal(text: str, fact: Fact) -> bool:
+    """Whether a number tells a place in an order, or a part: "3rd", "twenty-third", "5ths"."""
+    return _ORDINAL.search(text, fact.start, fact.end) is not None
 
 
 _RANK = re.compile(r"(?:[#№]|\b(?:No\.|number) ?)$")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from judges.fact_text import is_ordinal
 from judges.facts import Facts, extract
 
 
@@ -170,3 +171,18 @@ def test_ten_megabytes_are_read():
     facts = extract("then of an old man in a Small Town it was said " * 220_000 + " 1,204")
     assert "1204" in facts.keys
     assert time.process_time() - start < 60
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("the 3rd gate", ["3rd"]),
+        ("on the Twenty-third try", ["Twenty-third"]),
+        ("the hundredth visitor", ["hundredth"]),
+        ("two 5ths of it", ["5ths"]),
+        ("two thousand soldiers and 12 horses", []),
+    ],
+)
+def test_what_tells_a_place_is_known_from_what_counts(text, places):
+    facts = extract(text, "en").numbers
+    assert [text[fact.start : fact.end] for fact in facts if is_ordinal(text, fact)] == places and facts
