@@ -30,7 +30,7 @@ ROW_GROUP = 1000
 """Rows per row group: small enough for a viewer to open one."""
 ORDER = ("source_file", "source_row", "id")
 """Rows of a shard are sorted by these columns, those of them that the row type has."""
-HELD_BYTES = 1 << 24
+HELD_BYTES = 1 << 23
 """Bytes of rows that a worker holds before it writes them."""
 
 Run = tuple[str, int, int]
