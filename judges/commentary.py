@@ -1,4 +1,5 @@
-"""Does the answer talk about the task instead of just doing it? Looked for in front, at the end and around the text."""
+"""Does the answer talk about the task instead of just doing it? Looked for in front, at the end and around the text; and
+is any of the model's thinking left in it?"""
 
 from __future__ import annotations
 
@@ -26,18 +27,20 @@ _WRAPPER = re.compile(
     r"<(?P<tag>(?:passage|rewrite|rewritten|rephrased|text|document|source|output|answer|result|chunk)[\w-]*)>",
     re.IGNORECASE,
 )
+_THINKING = re.compile(r"</?(?:think(?:ing)?|thought|reasoning)>", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Commentary:
-    """Refuses with `comments_on_task`: preambles, afterwords, labels, refusals, and a code fence or tag around all.
+    """Refuses with `comments_on_task`: preambles, afterwords, labels, refusals, a code fence or tag around all, and
+    thinking that does not end or of which only the end is marked.
 
     What stands in the source as well is content, not comment.
     """
 
     def __call__(self, source: str, rewrite: str) -> Verdict:
         text = rewrite.strip()
-        comment = _front(text, source) or _end(text, source) or _around(text, source)
+        comment = _front(text, source) or _end(text, source) or _around(text, source) or _thinking(text, source)
         if not comment:
             return _CLEAN
         detail = "Give only the passage itself, without any remark about it."
@@ -80,3 +83,16 @@ def _around(text: str, source: str) -> str:
         if match and text.endswith(f"</{match['tag']}>") and not source.startswith(match[0]):
             return match[0]
     return ""
+
+
+def _thinking(text: str, source: str) -> str:
+    """The first tag of thinking that the source does not have, with what stands behind or before it."""
+    if "<" not in text:
+        return ""
+    known = {tag.lower() for tag in _THINKING.findall(source)}
+    match = next((m for m in _THINKING.finditer(text) if m[0].lower() not in known), None)
+    if match is None:  # one that the source speaks of does not open the rewrite, unless it opens the source
+        match = _THINKING.match(text)
+        if match is None or _THINKING.match(source.lstrip()):
+            return ""
+    return text[max(0, match.start() - 100) : match.end() + 100].strip()

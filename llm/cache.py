@@ -19,7 +19,7 @@ from llm.errors import CacheBroken
 PAID = 200
 """The status of an answer that was paid for. It is never replaced."""
 
-REFUSALS = frozenset({400, 413, 422})
+REFUSALS = frozenset({400, 403, 404, 413, 422})
 """Statuses of a remembered refusal: the endpoint will never answer this request. Whatever comes later replaces it."""
 
 

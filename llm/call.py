@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 import orjson
 
+from llm.thinking import without_thinking
+
 Message = dict[str, Any]
 """One chat message as the OpenAI protocol has it: `{"role": ..., "content": ...}` and for tools their fields."""
 
@@ -55,6 +57,11 @@ class Call:
         if self.tools:
             body["tools"] = _as_given(self.tools)
         return orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
+
+    @property
+    def limit(self) -> int:
+        """Tokens that the answer may have."""
+        return int(self.params.get("max_tokens") or self.params.get("max_completion_tokens") or 4096)
 
     @cached_property
     def address(self) -> str:
@@ -117,17 +124,39 @@ class Usage:
 
 
 def read_usage(body: dict[str, Any]) -> Usage:
-    """What a response body says it cost; nothing where it does not say.
-
-    Raises:
-        ValueError, TypeError, AttributeError: `usage` is not as the protocol has it.
-    """
-    counted = body.get("usage") or {}
+    """What a response body says it cost; nothing where it does not say, or says what cannot be."""
+    counted = body.get("usage")
+    if not isinstance(counted, dict):
+        return Usage()
+    details = counted.get("prompt_tokens_details")
     return Usage(
-        int(counted.get("prompt_tokens") or 0),
-        int(counted.get("completion_tokens") or 0),
-        int((counted.get("prompt_tokens_details") or {}).get("cached_tokens") or 0),
+        tokens(counted.get("prompt_tokens")),
+        tokens(counted.get("completion_tokens")),
+        tokens(details.get("cached_tokens")) if isinstance(details, dict) else 0,
     )
+
+
+def tokens(value: Any) -> int:
+    """A number of tokens as an endpoint gives it; 0 for what can be none."""
+    try:
+        count = int(value or 0)
+    except (TypeError, ValueError, OverflowError):
+        return 0
+    return count if 0 < count < _MOST_TOKENS else 0
+
+
+_MOST_TOKENS = 1 << 40
+
+_TOKEN_BYTES = 3
+"""Bytes for which a token is counted where an endpoint does not say what it billed. English has about four, Chinese
+three: a budget is to be kept, so rather too many tokens than too few."""
+
+
+def _estimated(usage: Usage, call: Call, message: dict[str, Any]) -> Usage:
+    """`usage` with what the endpoint left out made up for; never more than the answer's limit."""
+    said = len(orjson.dumps(message)) // _TOKEN_BYTES
+    prompt = usage.prompt or len(call.body) // _TOKEN_BYTES
+    return Usage(prompt, usage.completion or min(said, call.limit), usage.cached)
 
 
 class Note:
@@ -151,6 +180,7 @@ class Answer:
     """A parsed chat completion; `raw` is the paid body itself, kept so that a better parser never pays again."""
 
     text: str
+    """Without the model's thinking, where its server left it in."""
     finish_reason: str
     usage: Usage
     model: str
@@ -159,26 +189,40 @@ class Answer:
     from_cache: bool = False
     note: Note | None = field(default=None, compare=False, repr=False)
     """What is known about the answer, where it came through a cache."""
+    estimated: bool = False
+    """Whether `usage` is an estimate, because the endpoint does not report it."""
 
     @classmethod
-    def parse(cls, raw: bytes, *, from_cache: bool = False, note: Note | None = None) -> Answer:
+    def parse(
+        cls, raw: bytes, *, call: Call | None = None, from_cache: bool = False, note: Note | None = None
+    ) -> Answer:
         """Read a response body.
 
         An answer may be without text: the model spent its limit before it came to any, or was silenced, and it would be
         billed for that again. Where it refuses in a field of its own, that is the text.
 
+        Args:
+            call: what was asked, from which the usage is estimated where the body does not give it.
+
         Raises:
-            MalformedAnswer: not JSON, no choice, or a choice with neither text nor tool calls nor a reason to have none.
+            MalformedAnswer: not JSON, an error in place of an answer, no choice, or a choice with neither text nor tool
+                calls nor a reason to have none.
         """
         try:
             body = orjson.loads(raw)
+            choices = body.get("choices")
+            problem = choices[0].get("error") if choices else body.get("error")
+            if problem:
+                raise MalformedAnswer(f"the endpoint says: {_words(problem)}")
             choice = body["choices"][0]
             message = choice["message"]
-            text = message.get("content") or message.get("refusal") or ""
+            text = _text(message.get("content")) or message.get("refusal") or ""
             tool_calls = tuple(message.get("tool_calls") or ())
             usage = read_usage(body)
             finish_reason = choice.get("finish_reason") or ""
             model = body.get("model") or ""
+        except MalformedAnswer:
+            raise
         except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
             raise MalformedAnswer(f"{type(error).__name__} in a body of {len(raw)} bytes") from error
         if not isinstance(text, str):
@@ -186,7 +230,24 @@ class Answer:
         # Servers in trouble also say `stop` to nothing at all; a model that stops has written at least its end.
         if not (text.strip() or tool_calls or finish_reason in _CUT or (finish_reason == "stop" and usage.completion)):
             raise MalformedAnswer("the answer has neither text nor tool calls")
-        return cls(text, finish_reason, usage, model, tool_calls, raw, from_cache, note)
+        estimated = call is not None and not (usage.prompt and (usage.completion or not (text or tool_calls)))
+        if estimated:
+            usage = _estimated(usage, call, message)
+        text = without_thinking(text)
+        return cls(text, finish_reason, usage, model, tool_calls, raw, from_cache, note, estimated)
+
+
+def _text(content: Any) -> Any:
+    """The text of a message's content, which some servers send in parts."""
+    if not isinstance(content, list):
+        return content
+    return "".join(part["text"] for part in content if part.get("type") == "text")
+
+
+def _words(error: Any) -> str:
+    """What an endpoint says in an `error` field, on one line."""
+    said = error.get("message") if isinstance(error, dict) else error
+    return " ".join(str(said or error).split())[:300]
 
 
 class Ask(Protocol):
@@ -205,6 +266,7 @@ class Ask(Protocol):
         """Send `messages` to the model that plays the role `to` (`writer`, `judge`, `user`, `tools`).
 
         Raises:
-            llm.errors.CallRefused: the endpoint will never answer this request (HTTP 400, 413, 422).
+            llm.errors.CallRefused: the endpoint will never answer this request (HTTP 400, 413, 422,
+                and 403 or 404 where it answers others).
         """
         ...

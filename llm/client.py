@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -13,16 +12,18 @@ import openai
 import orjson
 
 from llm.cache import REFUSALS, Cache, Entry
-from llm.call import Answer, Call, MalformedAnswer, Message, Note, Usage, read_usage
+from llm.call import Answer, Call, MalformedAnswer, Message, Note, Usage, read_usage, tokens
 from llm.circuit import Circuit
 from llm.errors import CallFailed, CallRefused, EndpointRejects
 from llm.limiter import AdaptiveLimiter
 from llm.models import Models, Role
 from llm.stats import RoleStats
-from llm.transport import LeanOpenAI
+from llm.transport import LeanOpenAI, redirection, retry_after, said
 
-REJECTIONS = frozenset({401, 403, 404, 405})
-"""We are at fault (key, model, address): every request will be refused."""
+REJECTIONS = frozenset({401, 402, 405})
+"""We are at fault (key, address, account): every request will be refused."""
+DOUBTFUL = frozenset({403, 404})
+"""Either we are at fault (key, model), or the endpoint's moderation or router will not have this one request."""
 CONGESTION = frozenset({429, 503})
 
 
@@ -100,7 +101,7 @@ class Client:
         if running is None:
             entry = await self.cache.get(call.address, refusals=not self.models.retry_refused)
             if entry is not None:
-                answer = _read(entry, player, self._note(call, entry.note))
+                answer = _read(entry, player, call, self._note(call, entry.note))
                 if answer is not None:
                     return answer
             running = self._asking.get(call.address)
@@ -139,6 +140,7 @@ class Client:
             await self.cache.release(reservation, tokens=bill.tokens)
             raise
         player.stats.paid += 1
+        player.stats.estimated += answer.estimated
         _count(player.stats, answer.usage)
         stored = await self.cache.put(
             call.address, Entry(200, raw), reservation=reservation, tokens=bill.tokens + answer.usage.total
@@ -147,7 +149,7 @@ class Client:
         return (
             answer
             if stored.body == raw
-            else Answer.parse(stored.body, from_cache=True, note=self._note(call, stored.note))
+            else Answer.parse(stored.body, call=call, from_cache=True, note=self._note(call, stored.note))
         )
 
     def _note(self, call: Call, value: bytes = b"") -> Note:
@@ -161,27 +163,32 @@ class Client:
                 await self._probe(player, bill)
                 continue
             epoch = await endpoint.limiter.acquire()
-            congested, retry_after = False, 0.0
+            congested, pause, raw = False, 0.0, b""
             try:
                 raw = await endpoint.client.complete(call.body)
                 endpoint.circuit.succeeded()
-                return raw, Answer.parse(raw, note=self._note(call))
+                return raw, Answer.parse(raw, call=call, note=self._note(call))
             except MalformedAnswer as error:
+                endpoint.circuit.succeeded()
                 _waste(raw, player.stats, bill)
                 problem = f"malformed answer: {error}"
                 failures += 1
             except openai.APIStatusError as error:
-                status = error.status_code
+                status, body = error.status_code, error.response.content
+                problem = f"HTTP {status}"
+                if status in DOUBTFUL:
+                    ping = await self._ping(player, bill)
+                    answers = isinstance(ping, int) and (ping == 200 or ping in REFUSALS - DOUBTFUL)
+                    if ping in REJECTIONS | DOUBTFUL or not (answers or ping in CONGESTION or player.stats.paid):
+                        raise _rejected(endpoint, error) from None
+                    if ping in CONGESTION:
+                        status = ping
                 if status in REFUSALS:
                     endpoint.circuit.succeeded()
-                    raise CallRefused(status, error.response.content) from None
-                if status in REJECTIONS or (status == 429 and b"insufficient_quota" in error.response.content):
-                    raise EndpointRejects(
-                        f"{endpoint.name} rejects us with HTTP {status}: {_said(error.response.content)}; "
-                        "check the model name, the address, the key and what is left on the account"
-                    ) from None
-                problem = f"HTTP {status}"
-                retry_after = _retry_after(error)
+                    raise CallRefused(status, body) from None
+                if status in REJECTIONS or status < 400 or (status == 429 and b"insufficient_quota" in body):
+                    raise _rejected(endpoint, error) from None
+                pause = retry_after(error)
                 if status in CONGESTION:
                     congested = True
                     player.stats.congested += 1
@@ -194,30 +201,36 @@ class Client:
                 failures += 1
                 endpoint.circuit.failed(problem)
             finally:
-                endpoint.limiter.release(epoch, congested=congested, retry_after=retry_after)
+                endpoint.limiter.release(epoch, congested=congested, retry_after=pause)
             if failures >= self.models.tries:
                 raise CallFailed(f"given up after {failures} failed requests, the last: {problem}")
             player.stats.retries += 1
-            await asyncio.sleep(_backoff(failures, retry_after))
+            await asyncio.sleep(_backoff(failures, pause))
 
     async def _probe(self, player: Player, bill: _Bill) -> None:
-        """Find out whether the endpoint answers at all, with the smallest request there is."""
+        """Find out whether the endpoint answers at all."""
         circuit = player.endpoint.circuit
-        ping = Call(player.model, ({"role": "user", "content": "ping"},), {player.length_key: 1})
         problem = "the probe was cancelled"
         try:
-            raw = await player.endpoint.client.complete(ping.body)
-            problem = ""
-            _waste(raw, player.stats, bill)
-        except openai.APIStatusError as error:
-            status = error.status_code
-            problem = f"HTTP {status}" if status >= 500 or status in CONGESTION else ""
-            if status in CONGESTION:  # sent away, but by a server that is there
+            ping = await self._ping(player, bill)
+            problem = ping if isinstance(ping, str) else f"HTTP {ping}" if ping >= 500 or ping in CONGESTION else ""
+            if ping in CONGESTION:  # sent away, but by a server that is there
                 circuit.congested(problem)
-        except (openai.APITimeoutError, openai.APIConnectionError) as error:
-            problem = self._missed(error)
         finally:
             circuit.probed(problem)
+
+    async def _ping(self, player: Player, bill: _Bill) -> int | str:
+        """HTTP status of the answer to the smallest request there is, or why none came."""
+        ping = Call(player.model, ({"role": "user", "content": "ping"},), {player.length_key: 1})
+        try:
+            _waste(await player.endpoint.client.complete(ping.body), player.stats, bill)
+        except MalformedAnswer:
+            pass
+        except openai.APIStatusError as error:
+            return error.status_code
+        except (openai.APITimeoutError, openai.APIConnectionError) as error:
+            return self._missed(error)
+        return 200
 
     def _missed(self, error: openai.APIConnectionError) -> str:
         if isinstance(error, openai.APITimeoutError):
@@ -228,17 +241,16 @@ class Client:
 def upper_bound(call: Call) -> int:
     """Tokens that a call may be billed for at most: half its bytes (no common tokenizer does worse on real text) and
     the answer's limit."""
-    limit = call.params.get("max_tokens") or call.params.get("max_completion_tokens") or 4096
-    return len(call.body) // 2 + 64 + int(limit)
+    return len(call.body) // 2 + 64 + call.limit
 
 
-def _read(entry: Entry, player: Player, note: Note) -> Answer | None:
+def _read(entry: Entry, player: Player, call: Call, note: Note) -> Answer | None:
     """An answer from the cache; None when it must be asked again."""
     if entry.status != 200:
         player.stats.refused += 1
         raise CallRefused(entry.status, entry.body)
     try:
-        answer = Answer.parse(entry.body, from_cache=True, note=note)
+        answer = Answer.parse(entry.body, call=call, from_cache=True, note=note)
     except MalformedAnswer:
         return None
     player.stats.cached += 1
@@ -255,7 +267,7 @@ def _waste(raw: bytes, stats: RoleStats, bill: _Bill) -> None:
     """Count what an answer that is of no use says it cost."""
     try:
         body = orjson.loads(raw)
-        usage, total = read_usage(body), int(body["usage"].get("total_tokens") or 0)
+        usage, total = read_usage(body), tokens(body["usage"].get("total_tokens"))
     except (ValueError, KeyError, TypeError, AttributeError):
         return
     # A total without its parts is counted as the dearer part.
@@ -265,30 +277,19 @@ def _waste(raw: bytes, stats: RoleStats, bill: _Bill) -> None:
     bill.tokens += usage.total
 
 
-def _said(body: bytes) -> str:
-    return " ".join(body[:300].decode("utf-8", "replace").split()) or "no explanation"
+def _rejected(endpoint: Endpoint, error: openai.APIStatusError) -> EndpointRejects:
+    """What stops the run when an endpoint refuses us as such."""
+    if error.status_code < 400:
+        return EndpointRejects(
+            f"{endpoint.name} redirects to {redirection(error)}; give the address that answers itself"
+        )
+    return EndpointRejects(
+        f"{endpoint.name} rejects us with HTTP {error.status_code}: {said(error.response.content)}; "
+        "check the model name, the address, the key and what is left on the account"
+    )
 
 
-def _retry_after(error: openai.APIStatusError) -> float:
-    """Seconds that the endpoint asks us to wait: `Retry-After` as seconds or a date, or `retry-after-ms`."""
-    headers = error.response.headers
-    try:
-        if "retry-after-ms" in headers:
-            return float(headers["retry-after-ms"]) / 1000
-        value = headers.get("retry-after", "")
-        if not value:
-            return 0.0
-        try:
-            return max(0.0, float(value))
-        except ValueError:
-            from email.utils import parsedate_to_datetime
-
-            return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, TypeError):
-        return 0.0
-
-
-def _backoff(failures: int, retry_after: float) -> float:
+def _backoff(failures: int, asked: float) -> float:
     """Jittered exponential pause, never shorter than what the endpoint asked for (up to five minutes)."""
     pause = min(20.0, 0.25 * 2.0 ** min(failures, 10))
-    return min(retry_after, 300.0) + pause * (0.5 + random.random() / 2)
+    return min(asked, 300.0) + pause * (0.5 + random.random() / 2)

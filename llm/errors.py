@@ -8,7 +8,8 @@ class RowError(Exception):
 
 
 class CallRefused(RowError):
-    """The endpoint will never answer this request (HTTP 400, 413, 422), so repeating it would only cost money."""
+    """The endpoint will never answer this request (HTTP 400, 413, 422, and 403 or 404 where it answers others), so
+    repeating it would only cost money."""
 
     def __init__(self, status: int, body: bytes) -> None:
         self.status = status
@@ -34,7 +35,8 @@ class EndpointDown(RunStopped):
 
 
 class EndpointRejects(RunStopped):
-    """The endpoint refuses us as such: wrong key, unknown model, no such route (HTTP 401, 403, 404)."""
+    """The endpoint refuses us as such: wrong key, unknown model, no such route, nothing left on the account (HTTP 401,
+    402, 403, 404, 405, a redirection)."""
 
 
 class BudgetSpent(RunStopped):

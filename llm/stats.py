@@ -26,6 +26,8 @@ class RoleStats:
     """Prompt tokens that the endpoint had in its prefix cache (part of `prompt_tokens`)."""
     wasted_tokens: int = 0
     """Tokens of malformed answers and of probes (part of `prompt_tokens` and `completion_tokens`)."""
+    estimated: int = 0
+    """Paid answers whose tokens are estimated, because the endpoint does not report them."""
 
     def minus(self, earlier: RoleStats) -> RoleStats:
         return RoleStats(*(getattr(self, f.name) - getattr(earlier, f.name) for f in fields(self)))

@@ -19,7 +19,6 @@ from llm.call import Answer, Ask, Message, Usage
 from llm.errors import AnswerInvalid
 from prompts.fence import defuse
 
-_THINKING = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
 _FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
 _OPENING = re.compile(r"[{\[]")
 _MAX_STARTS = 32  # opening brackets tried in an answer that wraps its JSON in prose: keeps hostile answers linear
@@ -138,8 +137,7 @@ def _line(fault: ValidationError) -> str:
 
 def candidates(text: str) -> Iterator[Any]:
     """JSON values in a model's answer, likeliest first: all of it, fenced blocks, then what starts at a bracket."""
-    thinking = _THINKING.match(text)
-    text = (text[thinking.end() :] if thinking else text).strip()
+    text = text.strip()
     try:
         yield orjson.loads(text)
         return

@@ -10,8 +10,10 @@ before anything reads them, and travel over one aiohttp session.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from urllib.parse import urljoin
 from urllib.request import getproxies
 
 import aiohttp
@@ -20,10 +22,16 @@ import openai
 from multidict import CIMultiDict
 from openai._models import FinalRequestOptions
 
+from llm.call import MalformedAnswer
+
 PATH = "/chat/completions"
 CONNECT = 60.0
 """Seconds for a connection. A server that is not there refuses at once; what takes long is hundreds of connections on a
 machine that is busy, and to count those as failures would stop a run whose server is well."""
+
+
+MAX_ANSWER = 32_000_000
+"""Bytes of an answer that are read; far beyond what a model writes, and little beside a machine's memory."""
 
 
 class _Session:
@@ -101,20 +109,23 @@ class LeanOpenAI(openai.AsyncOpenAI):
         """POST one chat-completion body; the answer's body, unparsed.
 
         Raises:
-            openai.APIStatusError, openai.APITimeoutError, openai.APIConnectionError
+            openai.APIStatusError: any status but success. A redirection is not followed: most would turn the request
+                into a GET, and the key would go to an address that nobody gave.
+            openai.APITimeoutError, openai.APIConnectionError
+            MalformedAnswer: longer than `MAX_ANSWER`.
         """
         request, address, headers = self._template or self._prepared()
         try:
             async with (
                 _within(self._seconds),
-                self._lean.opened.post(address, data=body, headers=headers) as answer,
+                self._lean.opened.post(address, data=body, headers=headers, allow_redirects=False) as answer,
             ):
-                content = await answer.read()
+                content = await _content(answer)
         except TimeoutError as error:
             raise openai.APITimeoutError(request=request) from error  # type: ignore[arg-type]
         except (aiohttp.ClientError, OSError) as error:
             raise openai.APIConnectionError(request=request) from error  # type: ignore[arg-type]
-        if answer.status < 400:
+        if answer.status < 300:
             return content
         response = httpx2.Response(
             answer.status, headers=list(answer.headers.items()), content=content, request=request
@@ -124,3 +135,47 @@ class LeanOpenAI(openai.AsyncOpenAI):
     async def close(self) -> None:
         await self._lean.close()
         await super().close()
+
+
+async def _content(answer: aiohttp.ClientResponse) -> bytes:
+    """The body, as long as it is not too long; what its header says is believed only of one that is not compressed."""
+    size = answer.content_length
+    if size is not None and size <= MAX_ANSWER and "Content-Encoding" not in answer.headers:
+        return await answer.read()
+    content = bytearray()
+    async for piece in answer.content.iter_any():
+        content += piece
+        if len(content) > MAX_ANSWER:
+            answer.close()
+            raise MalformedAnswer(f"a body of more than {MAX_ANSWER // 1_000_000} MB")
+    return bytes(content)
+
+
+def said(body: bytes) -> str:
+    """What an endpoint explains in the body of a refusal, on one line."""
+    return " ".join(body[:300].decode("utf-8", "replace").split()) or "no explanation"
+
+
+def redirection(error: openai.APIStatusError) -> str:
+    """Where a redirection leads, as a whole address on one line."""
+    target = error.response.headers.get("location", "")
+    return " ".join(urljoin(str(error.request.url), target).split())[:300] if target else "nowhere"
+
+
+def retry_after(error: openai.APIStatusError) -> float:
+    """Seconds that the endpoint asks us to wait: `Retry-After` as seconds or a date, or `retry-after-ms`."""
+    headers = error.response.headers
+    try:
+        if "retry-after-ms" in headers:
+            return float(headers["retry-after-ms"]) / 1000
+        value = headers.get("retry-after", "")
+        if not value:
+            return 0.0
+        try:
+            return max(0.0, float(value))
+        except ValueError:
+            from email.utils import parsedate_to_datetime
+
+            return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, TypeError):
+        return 0.0

@@ -7,7 +7,6 @@ Both end in the same `ChatMessage`, its calls numbered `functions.NAME:COUNTER` 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,6 +16,7 @@ import orjson
 import prompts
 from llm.call import Answer, Ask, Message
 from llm.structured import StructuredAnswerInvalid, ask_json
+from llm.thinking import opens_thinking
 from prompts.fence import defuse, fence
 from schemas.agentic import ChatMessage, ToolCall, ToolCallFunction
 from schemas.typescript import render_namespace
@@ -32,7 +32,6 @@ LONGEST_ID = 40
 """Characters that hosted endpoints allow a call's id; a longer one goes out as `call_COUNTER`."""
 MOST_CALLS = 16
 """Calls in one answer that are looked at; a model that repeats itself must not run the world for ever."""
-_THINKING = re.compile(r"\s*<think>.*?</think>\s*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -179,8 +178,8 @@ def _native(answer: Answer, tools: list[dict[str, Any]], counter: int) -> AgentT
         name = str(function.get("name") or "")
         bare = name.removeprefix("functions.")
         calls.append((bare if bare in known else name, function.get("arguments")))
-    turn = _turn(_THINKING.sub("", answer.text, count=1), calls, counter, answer.usage.total)
-    if answer.finish_reason in ("length", "content_filter"):
+    turn = _turn(answer.text, calls, counter, answer.usage.total)
+    if answer.finish_reason in ("length", "content_filter") or opens_thinking(answer.text):
         return AgentTurn(turn.message, turn.arguments, turn.tokens, "cut_off")
     return turn
 

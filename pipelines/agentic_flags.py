@@ -60,7 +60,7 @@ def add_run_flags(
         flag = ROLES[role][0].replace("--llm", "--sampling").replace("-llm", "-sampling")
         models.add_argument(
             flag,
-            type=options.object_of,
+            type=options.sampling,
             default={},
             metavar="JSON",
             help=f"parameters for the calls of the model that {ROLES[role][1]}, in place of the built-in ones",

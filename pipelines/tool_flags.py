@@ -68,7 +68,7 @@ def add_curation(parser: argparse.ArgumentParser, *, judge_llm: bool = True) -> 
         )
         quality.add_argument(
             "--judge-sampling",
-            type=options.object_of,
+            type=options.sampling,
             default={},
             metavar="JSON",
             help="parameters for the judge's calls that replace the built-in ones",

@@ -44,8 +44,9 @@ class Manifest:
     """Accepted rows by licence (empty string: not stated)."""
     calls: dict[str, Any]
     """`{"writer": {"paid": n, "cached": n, "retries": n, "refused": n, "prompt_tokens": n, "completion_tokens": n,
-    "cached_tokens": n, "wasted_tokens": n, "usd": float or None}, "judge": {...}}`: what this invocation did. Tokens are
-    all that were billed; `wasted_tokens` of them for answers that could not be used."""
+    "cached_tokens": n, "wasted_tokens": n, "estimated": n, "usd": float or None}, "judge": {...}}`: what this invocation
+    did. Tokens are all that were billed; `wasted_tokens` of them for answers that could not be used. `estimated` answers
+    came without their tokens, which are estimates."""
     files: list[dict[str, Any]] = field(default_factory=list)
     """`{"file": "data/train-00000-of-00001.parquet", "rows": n, "bytes": n, "sha256": ...}`, ..."""
     coverage: dict[str, Any] | None = None

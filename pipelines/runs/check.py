@@ -10,6 +10,7 @@ import orjson
 
 from llm.errors import EndpointRejects
 from llm.runtime import Runtime
+from llm.transport import said
 from pipelines.runs.errors import UsageError
 
 WAIT = 10.0
@@ -21,7 +22,7 @@ def check_models(runtime: Runtime) -> None:
 
     Raises:
         UsageError: no answer, or no such model.
-        EndpointRejects: the key is not accepted.
+        EndpointRejects: the key is not accepted, or the account is empty.
     """
     for player in runtime.client.players.values():
         listed = runtime.run(_list(player.endpoint))
@@ -40,9 +41,10 @@ async def _list(endpoint) -> set[str]:
                 response = await endpoint.client.get("/models", cast_to=httpx2.Response)
             return {str(model["id"]) for model in orjson.loads(response.content)["data"]}
         except openai.APIStatusError as error:
-            if error.status_code in (401, 403):
+            if error.status_code in (401, 402):
                 raise EndpointRejects(
-                    f"{endpoint.name} rejects us with HTTP {error.status_code}; check the key in the environment"
+                    f"{endpoint.name} rejects us with HTTP {error.status_code}: {said(error.response.content)}; check "
+                    "the key in the environment and what is left on the account"
                 ) from None
             if error.status_code < 500:
                 return set()  # no model list here; the first call will tell

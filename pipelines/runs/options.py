@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +31,63 @@ def seconds(text: str) -> float:
     return value
 
 
-def object_of(text: str) -> dict[str, Any]:
+OURS = frozenset(
+    ["functions", "messages", "model", "n", "response_format", "stream", "stream_options", "tool_choice", "tools"]
+)
+"""Parameters of a call that are no matter of sampling: what a job asks, and the form in which it reads the answer."""
+_NUMBERS = {
+    "temperature": (0, inf),
+    "top_p": (0, 1),
+    "min_p": (0, 1),
+    "frequency_penalty": (-2, 2),
+    "presence_penalty": (-2, 2),
+    "repeat_penalty": (0, inf),
+    "repetition_penalty": (0, inf),
+}
+"""Lowest and highest value."""
+_WHOLE = {"max_tokens": 1, "max_completion_tokens": 1, "seed": -(2**63), "top_k": -1}
+"""Lowest value; the highest is that of 64 bits."""
+
+
+def sampling(text: str) -> dict[str, Any]:
+    """Sampling parameters as JSON; null leaves one out. Parameters that only some servers know are passed on unseen.
+
+    Raises:
+        argparse.ArgumentTypeError: no JSON object, a parameter that is not the user's to set, or a value that cannot be.
+    """
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=_no_number)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"not JSON: {error}") from None
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError("must be a JSON object")
+    for name, given in value.items():
+        if name in OURS:
+            raise argparse.ArgumentTypeError(f"{name} is set by the job and cannot be given here")
+        wanted = "" if given is None else _wanted(name, given)
+        if wanted:
+            raise argparse.ArgumentTypeError(f"{name} must be {wanted} (or null to leave it out), not {given!r}")
     return value
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number")
+
+
+def _wanted(name: str, given: Any) -> str:
+    """What the value of a well-known parameter must be, where `given` is not that."""
+    whole = isinstance(given, int) and not isinstance(given, bool)
+    if name in _NUMBERS:
+        low, high = _NUMBERS[name]
+        fits = (whole or isinstance(given, float)) and low <= given <= high
+        return "" if fits else f"a number from {low}{'' if high == inf else f' to {high}'}"
+    if name in _WHOLE:
+        least = _WHOLE[name]
+        return "" if whole and least <= given < 2**63 else f"a whole number{f' from {least}' if least > -2 else ''}"
+    if name == "stop":
+        texts = given if isinstance(given, list) else [given]
+        return "" if texts and all(isinstance(one, str) and one for one in texts) else "a text or a list of texts"
+    return ""
 
 
 def default_cache() -> str:
@@ -85,13 +135,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     models.add_argument("--judge-llm", metavar="SPEC", help="model that judges (default: as --llm)")
     models.add_argument(
         "--sampling",
-        type=object_of,
+        type=sampling,
         default={},
         metavar="JSON",
         help='parameters for the writer\'s calls that replace the built-in ones: \'{"temperature": 0.5, "top_p": null}\'',
     )
     models.add_argument(
-        "--judge-sampling", type=object_of, default={}, metavar="JSON", help="the same for the judge's calls"
+        "--judge-sampling", type=sampling, default={}, metavar="JSON", help="the same for the judge's calls"
     )
     add_endpoint(models)
     add_money(parser, "rewrite N rows, show them side by side, write nothing to DIR")

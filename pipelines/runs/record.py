@@ -111,6 +111,9 @@ def tell(manifest: Manifest, out: OutputFolder, *lines: str) -> None:
         if found:
             print(f"{what}: " + ", ".join(f"{reason} {n:,}" for reason, n in list(found.items())[:8]))
     print(f"report  {out.at('report.html')}\ndata    {out.at('data')}\ncard    {out.at('README.md')}")
+    for role, calls in manifest.calls.items():
+        if isinstance(calls, dict) and calls.get("estimated"):
+            print(f"{role}: the endpoint does not report usage; tokens of {calls['estimated']:,} answers are estimates")
 
 
 def _versions(packages: Sequence[str]) -> dict[str, str]:

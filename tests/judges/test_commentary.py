@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from judges.commentary import Commentary
@@ -123,3 +125,22 @@ def test_fences_around_all(wrapped):
 def test_a_code_block_stays_a_code_block():
     code = "```\nlow + (high - low) // 2\n```"
     assert commentary(code, code).passed
+
+
+@pytest.mark.parametrize(
+    "thinking", ["<think>I should say it briefly.\n\n{}", "I should say it briefly.</think> {}", "{} </reasoning>"]
+)
+def test_thinking_left_in_the_text_is_refused_with_it(thinking):
+    text = thinking.format(REWRITE)
+    verdict = commentary(SOURCE, text)
+    assert verdict.reason == "comments_on_task"
+    assert verdict.findings[0].rewrite in text and re.search(r"</?(think|reasoning)>", verdict.findings[0].rewrite)
+
+
+def test_a_source_that_speaks_of_thinking_may_be_rewritten():
+    source = "The model opens with <think> and ends with </think>, then it answers."
+    rewrite = "First comes <think>; the end is </think>. The answer follows."
+    assert commentary(source, rewrite).passed
+    assert not commentary(source, f"<think>I must name both tags.\n\n{rewrite}").passed
+    assert commentary("<think> opens it.", "<think> is what opens it.").passed
+    assert not commentary("It has <b>bold</b> parts.", "It has parts </think> in bold.").passed

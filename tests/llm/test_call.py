@@ -91,6 +91,8 @@ def test_an_answer_may_have_a_reason_to_be_without_text(raw, text, finish_reason
         body("length", content=3),
         b'{"choices": [{"message": {"content": null}}]}',
         b'{"choices": [], "usage": {"total_tokens": 9}}',
+        b'{"error": "overloaded"}',
+        b'{"choices": [{"error": {"message": "cut"}, "message": {"content": "Half an ans"}}]}',
         b'{"choices": [',
         b"<html></html>",
     ],
@@ -98,3 +100,49 @@ def test_an_answer_may_have_a_reason_to_be_without_text(raw, text, finish_reason
 def test_what_is_no_answer_is_malformed(raw):
     with pytest.raises(MalformedAnswer):
         Answer.parse(raw)
+
+
+def text_of(content):
+    return Answer.parse(body("stop", content=content)).text
+
+
+def test_a_text_in_parts_is_put_together():
+    parts = [{"type": "text", "text": "One. "}, {"type": "thinking", "thinking": []}, {"type": "text", "text": "Two."}]
+    assert text_of(parts) == "One. Two."
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "<think>hmm, let me see.\n</think>\n\nThe text.",
+        "<think>\n\n</think>\n\nThe text.",
+        "\n<Thinking>a <b> c</Thinking>The text.",
+        "<thought>a</thought> The text.",
+        "<reasoning>a</reasoning>\nThe text.",
+        "hmm, I should.</think>\n\nThe text.",
+        "I write </think> when I am done.\n</think>\nThe text.",
+    ],
+)
+def test_thinking_is_no_part_of_the_text(content):
+    assert text_of(content) == "The text."
+    assert Answer.parse(body("stop", content=content)).raw == body("stop", content=content)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "The text.",
+        "Such a model ends its thinking with </think> and then answers.",
+        "Such a model writes <think>, then ponders, then writes\n</think>\nand answers.",
+        "A template may end so:\n```\n</think>\n```\nand the rest is the answer.",
+        "It is said in <b>bold</b>\nand <i>italics</i>.",
+        "<think>I was cut off before",
+        '{"quote": "hmm</think>\\n"}',
+    ],
+)
+def test_what_is_no_thinking_or_does_not_end_stays(content):
+    assert text_of(content) == content
+
+
+def test_nothing_but_thinking_is_an_answer_without_text():
+    assert text_of("<think>hmm</think>\n") == "" == text_of("hmm\n</think>")

@@ -1,10 +1,13 @@
 """The client against a real HTTP server that misbehaves on order."""
 
 import asyncio
+import gzip
 import time
 
+import orjson
 import pytest
 
+import llm.transport
 from llm.cache import open_cache
 from llm.circuit import Circuit
 from llm.client import Client, Endpoint, Player
@@ -186,12 +189,133 @@ def test_a_refused_request_is_remembered_and_not_repeated(tmp_path, status):
         assert server.log.requests == 2
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
-def test_a_wrong_key_or_model_stops_the_run_at_once(tmp_path, status):
+@pytest.mark.parametrize("status", [401, 402, 403, 404])
+def test_a_wrong_key_or_model_or_an_empty_account_stops_the_run_at_once(tmp_path, status):
     with ScriptedServer(lambda _: Reply(status, b'{"error":{"message":"no such thing"}}')) as server:
         with pytest.raises(EndpointRejects, match=f"{status}.*no such thing"):
             run(server, lambda c: c.ask([{"role": "user", "content": "x"}]), tmp_path)
+        assert server.log.requests == (1 if status < 403 else 2), "a ping tells whether it is this request alone"
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_a_request_that_moderation_or_a_router_refuses_fails_alone_and_is_remembered(tmp_path, status):
+    def answer(body):
+        flagged = body["messages"][-1]["content"].startswith("1")
+        return Reply(status, b'{"error":{"message":"flagged"}}') if flagged else echo(body)
+
+    async def use(client):
+        asked = (client.ask([{"role": "user", "content": f"{i}"}]) for i in range(60))
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    with ScriptedServer(answer) as server:
+        for retry, asked in ((False, 11), (False, 0), (True, 11)):
+            before = server.log.kinds[str(status)]
+            answers = run(server, use, tmp_path, retry=retry)
+            refused = [i for i, answer in enumerate(answers) if isinstance(answer, CallRefused)]
+            assert refused == [1, *range(10, 20)] and "flagged" in str(answers[1])
+            assert server.log.kinds[str(status)] - before == asked
+        assert server.log.answered == 49
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_where_the_ping_says_nothing_earlier_answers_decide(tmp_path, busy):
+    pings = iter([429] if busy else [])
+
+    def answer(body):
+        text = body["messages"][-1]["content"]
+        if text == "ping":
+            return Reply(next(pings, 500), b"{}")
+        return Reply(403, b"no") if text == "bad" else echo(body)
+
+    async def bad(client):
+        return await client.ask([{"role": "user", "content": "bad"}])
+
+    async def use(client):
+        texts = await many(client, 3)
+        with pytest.raises(CallRefused, match="HTTP 403: no"):
+            await bad(client)
+        return texts
+
+    with ScriptedServer(answer) as server:
+        with pytest.raises(EndpointRejects, match="HTTP 403: no"):
+            run(server, bad, tmp_path)
+        assert server.log.requests == (4 if busy else 2), "a busy server is asked again"
+        assert run(server, use, tmp_path) == [f"echo {i}" for i in range(3)]
+
+
+def test_a_redirection_is_not_followed_but_named(tmp_path):
+    where = (("Location", "/v2/chat/completions"),)
+    with ScriptedServer(lambda _: Reply(302, b"", where)) as server:
+        with pytest.raises(EndpointRejects, match=rf"redirects to http://127.0.0.1:{server.port}/v2/chat/completions;"):
+            run(server, lambda c: c.ask([{"role": "user", "content": "x"}]), tmp_path)
         assert server.log.requests == 1
+
+
+def test_an_error_with_status_200_is_told_in_the_endpoints_words(tmp_path):
+    body = b'{"error": {"message": "Provider returned error", "code": 502}}'
+    with (
+        ScriptedServer(lambda _: Reply(200, body)) as server,
+        pytest.raises(CallFailed, match="Provider returned error"),
+    ):
+        run(server, lambda c: c.ask([{"role": "user", "content": "x"}]), tmp_path, tries=2)
+
+
+@pytest.mark.parametrize("framing", ["counted", "chunked", "compressed"])
+def test_no_more_of_an_answer_is_read_than_a_model_writes(tmp_path, monkeypatch, framing):
+    monkeypatch.setattr(llm.transport, "MAX_ANSWER", 100_000)
+    body = orjson.dumps(completion("x" * 5_000_000))
+    headers = ()
+    if framing == "chunked":
+        body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+        headers = (("Transfer-Encoding", "chunked"),)
+    elif framing == "compressed":
+        body, headers = gzip.compress(body), (("Content-Encoding", "gzip"),)
+        assert len(body) < 100_000
+    with (
+        ScriptedServer(lambda _: Reply(200, body, headers)) as server,
+        pytest.raises(CallFailed, match="malformed answer: a body of more than"),
+    ):
+        run(server, lambda c: c.ask([{"role": "user", "content": "x"}]), tmp_path, tries=2)
+    assert server.log.requests == 2
+
+
+def unreported(usage):
+    """Answers with `usage` in place of what the server says they cost; None for no such field."""
+
+    def answer(body):
+        said = completion(echo(body))
+        del said["usage"]
+        return orjson.dumps(said | ({} if usage == "absent" else {"usage": usage}))
+
+    return answer
+
+
+USAGES = [
+    "absent",
+    None,
+    [],
+    {"prompt_tokens": -100, "completion_tokens": -10, "total_tokens": -110},
+    {"prompt_tokens": "?"},
+]
+
+
+@pytest.mark.parametrize("usage", USAGES, ids=str)
+def test_without_usage_an_estimate_is_billed_and_the_budget_holds(tmp_path, usage):
+    async def use(client):
+        asked = (client.ask([{"role": "user", "content": f"{i} " * 100}], max_tokens=50) for i in range(60))
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        paid = [answer for answer in answers if not isinstance(answer, Exception)]
+        return answers, paid, await client.cache.spent(), client.players["writer"].stats
+
+    with ScriptedServer(unreported(usage)) as server:
+        answers, paid, spent, stats = run(server, use, tmp_path, budget=2000)
+        assert {type(error) for error in answers if isinstance(error, Exception)} == {BudgetSpent}
+        assert 5 < len(paid) == stats.estimated == server.log.answered < 40
+        assert 1500 < spent == sum(answer.usage.total for answer in paid) <= 2000
+        assert all(60 < answer.usage.prompt < 160 and answer.usage.completion == 50 for answer in paid)
+        again, *_, stats = run(server, use, tmp_path, budget=2000)
+        usages = {answer.text: answer.usage for answer in again if not isinstance(answer, Exception)}
+        assert all(usages[answer.text] == answer.usage for answer in paid), "the same rows are written of them"
 
 
 def test_an_exhausted_account_is_no_congestion(tmp_path):

@@ -17,6 +17,7 @@ from pipelines.agent_turns import JSON, NATIVE, take_turn, wire_json, wire_nativ
 from pipelines.dialogue import Limits, UserFailed, converse
 from pipelines.wellformed import faults, judge_form
 from schemas.agentic import ChatMessage, ToolCall, ToolCallFunction
+from tests.servers.scripted import completion
 from tools_repo.world import ToolResult
 
 TOOLS = [
@@ -207,8 +208,9 @@ def test_turns_that_cannot_be_used_end_a_trajectory():
         assert run(ScriptedAgent(Answer("", reason, Usage(1, 1), "m"))).ended == ended
     filtered = Answer("It will rain.", "content_filter", Usage(1, 1), "m")
     assert run(ScriptedAgent(filtered)).ended == "cut_off"
-    assert run(ScriptedAgent(Answer("<think>hm</think>\n", "stop", Usage(), "m"))).ended == "empty_turn"
-    got = run(ScriptedAgent(Answer("<think>secret</think> Rain.", "stop", Usage(), "m")))
+    for thought, ended in (("<think>hm</think>\n", "empty_turn"), ("<think>hm", "cut_off")):
+        assert run(ScriptedAgent(Answer.parse(orjson.dumps(completion(thought))))).ended == ended
+    got = run(ScriptedAgent(Answer.parse(orjson.dumps(completion("<think>secret</think> Rain.")))))
     assert got.messages[-1].content == "Rain." and got.tokens > 0
 
 

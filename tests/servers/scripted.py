@@ -227,10 +227,9 @@ class _Connection(asyncio.Protocol):
         if self.transport.is_closing():
             return
         extra = "".join(f"{name}: {value}\r\n" for name, value in headers)
-        self.transport.write(
-            f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n{extra}\r\n".encode()
-            + body
-        )
+        if "Transfer-Encoding" not in dict(headers):
+            extra += f"Content-Length: {len(body)}\r\n"
+        self.transport.write(f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n{extra}\r\n".encode() + body)
 
 
 def completion(
