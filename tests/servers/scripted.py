@@ -20,7 +20,8 @@ from typing import Any
 
 import orjson
 
-Answering = Callable[[dict[str, Any]], "str | dict[str, Any] | bytes | Reply"]
+Answering = Callable[[dict[str, Any]], "str | dict[str, Any] | bytes | Reply | None"]
+"""The reply to a request body; None for none, ever."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +148,8 @@ class ScriptedServer:
             reply = self.answer(orjson.loads(body))
         except Exception as error:  # a scripted answer that breaks must be seen, not retried for ever
             reply = Reply(400, orjson.dumps({"error": {"message": f"script: {type(error).__name__}: {error}"}}))
+        if reply is None:
+            return
         if isinstance(reply, str):
             reply = completion(reply)
         if isinstance(reply, dict):
