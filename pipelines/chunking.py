@@ -16,6 +16,10 @@ _HEADING = re.compile(r"(#{1,6}\s|=+\s.*\s=+\s*$)")
 _CLOSED = tuple(".!?:;,…。！？；：\"'”’)]}|`*")
 _LINE_OF_ITS_OWN = re.compile(r"\s*(?:[-*+•|>#]|\d+[.)]\s|\**[^\W\d][^\n.?!]{0,40}:\**\s)")
 _PARAGRAPH = re.compile(r"\s*\S.*?(?:\n[^\S\n]*\n\s*|\Z)|\s+\Z", re.DOTALL)
+_WINDOW = 20_000
+"""Characters of a paragraph that are segmented at a time: the segmenter's time grows with the square of what it is given
+where quotation marks are many and have no partner. A sentence that is longer is looked for without such marks."""
+_QUOTES = dict.fromkeys(map(ord, "\"'‘’‚‛“”„‟‹›«»「」『』《》〈〉()[]{}"), "_")
 _FENCE = re.compile(r"^(```|~~~)", re.MULTILINE)
 
 
@@ -119,24 +123,38 @@ def _units(text: str, language: str) -> list[_Unit]:
 
 
 def _sentences(text: str, language: str) -> list[str]:
-    """The sentences of a text, each with the whitespace that follows it; they concatenate to the text.
-
-    The segmenter gives sentences without saying where they stand and may leave out whitespace between them, so each is
-    looked up again, paragraph by paragraph.
-    """
+    """The sentences of a text, each with the whitespace that follows it; they concatenate to the text."""
     pieces: list[str] = []
     for paragraph in _PARAGRAPH.findall(text):
-        start = position = 0
-        for sentence in segment(language if language != "und" else "en", paragraph):
-            body = sentence.strip()
-            found = paragraph.find(body, position) if body else -1
-            if found < 0:
-                continue
-            if found > start:
-                pieces.append(paragraph[start:found])
-                start = found
-            position = found + len(body)
-        pieces.append(paragraph[start:])
+        start, window = 0, _WINDOW
+        while start + window < len(paragraph):
+            found = _segmented(paragraph[start : start + window], language)
+            if len(found) > 1:  # the last one may go on after the window
+                pieces += found[:-1]
+                start += sum(map(len, found[:-1]))
+                window = _WINDOW
+            else:
+                window *= 2
+        pieces += _segmented(paragraph[start:], language)
+    return pieces
+
+
+def _segmented(paragraph: str, language: str) -> list[str]:
+    """The sentences of a paragraph. The segmenter gives them without saying where they stand and may leave out whitespace
+    between them, so each is looked up again."""
+    pieces: list[str] = []
+    start = position = 0
+    plain = paragraph if len(paragraph) <= _WINDOW else paragraph.translate(_QUOTES)
+    for sentence in segment(language if language != "und" else "en", plain):
+        body = sentence.strip()
+        found = plain.find(body, position) if body else -1
+        if found < 0:
+            continue
+        if found > start:
+            pieces.append(paragraph[start:found])
+            start = found
+        position = found + len(body)
+    pieces.append(paragraph[start:])
     return pieces
 
 

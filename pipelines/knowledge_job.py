@@ -9,12 +9,13 @@ from functools import partial
 import prompts
 from judges.coverage import Coverage
 from judges.faithfulness import Faithfulness
-from judges.similarity import Embedder, Similarity
+from judges.similarity import Similarity
 from llm.spec import parse_spec
 from pipelines.knowledge import Knowledge, build
 from pipelines.pairs import draw_pairs, pairs
 from pipelines.rephrase import Checks, Rephrase
 from pipelines.runs import options
+from pipelines.runs.embedding import embedder
 from pipelines.runs.errors import UsageError
 from pipelines.runs.job import Job
 from pipelines.transforms.parsing import DocumentParser
@@ -80,7 +81,7 @@ def job(args: argparse.Namespace) -> Job:
         repairs=args.repairs,
         checks=Checks(
             coverage=Coverage(),
-            similarity=None if args.no_similarity else Similarity(Embedder(args.embedding_model)),
+            similarity=None if args.no_similarity else Similarity(embedder(args)),
             judge=judge,
         ),
     )

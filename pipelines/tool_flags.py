@@ -11,6 +11,7 @@ from judges.tools import ToolClarity
 from llm.models import Role
 from llm.spec import SpecError, parse_spec
 from pipelines.runs import options
+from pipelines.runs.embedding import embedder
 from pipelines.runs.errors import UsageError
 from tools_repo.likeness import Likeness
 
@@ -81,8 +82,7 @@ def curation(args: argparse.Namespace) -> Curation:
     Raises:
         UsageError: a flag's value makes no sense.
     """
-    embedder = None if args.embedding_model == "none" else Embedder(args.embedding_model)
-    likeness = None if args.no_dedup else Likeness(embedder)
+    likeness = None if args.no_dedup else Likeness(None if args.embedding_model == "none" else embedder(args))
     if not args.judge_llm:
         return Curation(likeness, None, {})
     try:

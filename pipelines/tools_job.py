@@ -148,10 +148,11 @@ def _sources(args: argparse.Namespace) -> tuple[list[Source], list[dict[str, Any
 
 def _preview(sources: Sequence[Source], harvester: Harvester) -> int:
     """Ask a few servers and print what they offer."""
-    from rich.console import Console
     from rich.text import Text
 
-    console, offered = Console(), 0
+    from pipelines.runs.terminal import Terminal
+
+    console, offered = Terminal(), 0
     for source in sources:
         outcome = ask(source, harvester)
         if isinstance(outcome, Offer):

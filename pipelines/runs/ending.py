@@ -10,13 +10,14 @@ from collections.abc import Callable
 from llm.errors import EndpointRejects, RunStopped
 from llm.servers import ServerFailed
 from pipelines.runs.errors import RunFailed, UsageError
+from pipelines.runs.terminal import harmless
 
 OK, FAILED, USAGE, STOPPED, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def say(line: str, code: int) -> int:
     """Print one line on stderr; the code, for the caller to return."""
-    print(f"tokenmill: {line}", file=sys.stderr, flush=True)
+    print(f"tokenmill: {harmless(line)}", file=sys.stderr, flush=True)
     return code
 
 

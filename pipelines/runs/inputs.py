@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import itertools
 import os
 import posixpath
 from collections.abc import Iterable, Sequence
@@ -16,14 +15,15 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
+from pipelines.runs import columns
+from pipelines.runs.ending import OK, say
 from pipelines.runs.errors import UsageError
-from pipelines.runs.folder import MANIFEST
+from pipelines.runs.folder import KINDS, MANIFEST
 from pipelines.transforms.files import is_local
-from pipelines.transforms.sources import FORMATS, PARQUET, TEXT, Parser, Piece, RowUnreadable, raw_rows
+from pipelines.transforms.sources import FORMATS, PARQUET, TEXT, Parser, Piece, ends_with, raw_rows
 
 HASHED_BYTES = 4_000_000_000
 """Local input up to this size is identified by its content, more (or remote input) by names, sizes and times."""
-SAMPLED = 20
 PIECES, SMALLEST_PIECE, LARGEST_PIECE = 64, 1 << 15, 1 << 23
 """A file is cut into about so many pieces, within these sizes in bytes, so that all workers get their share of it."""
 
@@ -70,7 +70,7 @@ def find(globs: Sequence[str], *, limit: int | None = None) -> Inputs:
             raise UsageError(f"--input {pattern}: no such file")
         found.update({path: (size, time) for path, size, time in matched})
     for path in found:
-        if not path.endswith(FORMATS):
+        if not ends_with(path, FORMATS):
             raise UsageError(f"--input {path}: unknown format; known are {', '.join(FORMATS)}")
     names = _names(found)
     paths = list(names)
@@ -94,9 +94,10 @@ def _match(pattern: str) -> list[tuple[str, int, float]]:
         if here.is_file():
             return [_about(here)]
         if here.is_dir():
-            shards = sorted((here / "data").glob("*.parquet")) if (here / MANIFEST).is_file() else []
-            if shards:
-                return [_about(shard) for shard in shards]
+            if (here / MANIFEST).is_file():
+                if shards := sorted((here / "data").glob("*.parquet")):
+                    return [_about(shard) for shard in shards]
+                raise UsageError(f"--input {pattern}: is a finished run that kept no rows")
             hint = f"name its files, such as '{pattern.rstrip('/')}/*.parquet'"
             raise UsageError(f"--input {pattern}: is a folder; {hint}")
     try:
@@ -104,16 +105,32 @@ def _match(pattern: str) -> list[tuple[str, int, float]]:
             # Beam looks for `*.jsonl` nowhere, but for `./*.jsonl` here.
             whole = str(here) if here.is_absolute() else f"./{here}"
         else:
-            finished = not pattern.endswith(FORMATS) and FileSystems.exists(FileSystems.join(pattern, MANIFEST))
+            finished = not ends_with(pattern, FORMATS) and FileSystems.exists(FileSystems.join(pattern, MANIFEST))
             whole = FileSystems.join(pattern, "data", "*.parquet") if finished else pattern
         (result,) = FileSystems.match([whole])
     except Exception as error:
         raise UsageError(f"--input {pattern}: {_first_line(error)}") from None
-    return [
+    found = [
         (str(Path(m.path)) if is_local(m.path) else m.path, m.size_in_bytes, m.last_updated_in_seconds or 0.0)
         for m in result.metadata_list
         if m.size_in_bytes is not None
     ]
+    unmeant = _unmeant(pattern, [path for path, _, _ in found])
+    if unmeant:
+        say(f"--input {pattern}: left out {', '.join(sorted(unmeant))}: what a finished run did not keep", OK)
+    return [file for file in found if posixpath.dirname(file[0]) not in unmeant]
+
+
+def _unmeant(pattern: str, paths: Iterable[str]) -> set[str]:
+    """Folders of refused and failed rows that a pattern takes in without naming them: a finished run means its data."""
+    folders = {posixpath.dirname(path) for path in paths}
+    return {
+        folder
+        for folder in folders
+        if posixpath.basename(folder) in KINDS[1:]
+        and posixpath.basename(folder) not in pattern.split("/")
+        and FileSystems.exists(FileSystems.join(posixpath.dirname(folder), MANIFEST))
+    }
 
 
 def _about(file: Path) -> tuple[str, int, float]:
@@ -182,7 +199,7 @@ def _pieces(
     for file in files:
         if left == 0:
             break
-        if file.path.endswith(PARQUET):
+        if ends_with(file.path, PARQUET):
             first = 0
             for group, rows in enumerate(_row_groups(file.path)):
                 take = rows if left is None else min(left, rows)
@@ -194,9 +211,9 @@ def _pieces(
         elif left is None:
             pieces += _cut(file, counted.get(file.path))
             if total is not None:
-                if file.path.endswith(TEXT):
+                if ends_with(file.path, TEXT):
                     total += 1
-                elif file.path.endswith((".gz", ".zst")) or file.path not in counted:
+                elif ends_with(file.path, (".gz", ".zst")) or file.path not in counted:
                     total = None
                 else:
                     total += counted[file.path].count
@@ -214,8 +231,8 @@ def _pieces(
 
 def _cut(file: InputFile, lines: _Lines | None) -> list[Piece]:
     """A text or JSONL file in pieces; what is compressed or not on this machine stays whole."""
-    if lines is None or not file.path.endswith((".jsonl", ".ndjson")):
-        return [Piece(file.path, file.name, heavy=file.size > LARGEST_PIECE and not file.path.endswith(TEXT))]
+    if lines is None or not ends_with(file.path, (".jsonl", ".ndjson")):
+        return [Piece(file.path, file.name, heavy=file.size > LARGEST_PIECE and not ends_with(file.path, TEXT))]
     ends = [offset for offset, _ in lines.cuts[1:]] + [-1]
     return [
         Piece(file.path, file.name, first_row=line, offset=offset, end=end)
@@ -234,38 +251,16 @@ def _row_groups(path: str) -> list[int]:
 
 def check_columns(inputs: Inputs, parser: Parser) -> None:
     """The columns that the job needs are in every file, as far as its schema or first rows show; of several named
-    together, one.
+    together, one. Those of texts hold text.
 
     Raises:
-        UsageError: one is missing, or the beginning of a file is not readable at all.
+        UsageError: one is missing or cannot hold text, or the beginning of a file is not readable at all.
     """
-    required = getattr(parser, "required", ())
     for file in inputs.files:
-        if file.path.endswith(TEXT):
-            continue
-        if file.path.endswith(PARQUET):
-            with FileSystems.open(file.path, compression_type=CompressionTypes.UNCOMPRESSED) as raw:
-                present = set(pq.ParquetFile(raw).schema_arrow.names)
-        else:
-            try:
-                sample = [v for _, v in itertools.islice(raw_rows(Piece(file.path, file.name), None, 1 << 26), SAMPLED)]
-            except (OSError, EOFError, ValueError) as error:
-                raise UsageError(f"--input {file.path}: not readable: {_first_line(error)}") from None
-            except Exception as error:  # zstandard has its own kind
-                raise UsageError(f"--input {file.path}: not readable: {_first_line(error)}") from None
-            if not sample:
-                continue
-            good = [values for values in sample if not isinstance(values, RowUnreadable)]
-            if not good:
-                raise UsageError(f"--input {file.path}: {sample[0]} in its first rows")
-            present = set().union(*good)
-        wanted = [(name,) if isinstance(name, str) else name for name in required]
-        missing = [" or ".join(map(repr, names)) for names in wanted if not present.intersection(names)]
-        if missing:
-            raise UsageError(
-                f"--input {file.path}: no column {missing[0]}; its columns are {', '.join(sorted(present)) or '(none)'}."
-                f" Name the right one, such as --columns text={next(iter(sorted(present)), 'body')}"
-            )
+        if not ends_with(file.path, TEXT):
+            present = columns.columns_of(file.path, file.name)
+            if present is not None:
+                columns.check(file.path, present, parser)
 
 
 def _first_line(error: BaseException) -> str:

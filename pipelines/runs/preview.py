@@ -7,7 +7,6 @@ import itertools
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -19,6 +18,7 @@ from pipelines.runs.errors import UsageError
 from pipelines.runs.inputs import Inputs
 from pipelines.runs.job import Job
 from pipelines.runs.rows import parsed_rows
+from pipelines.runs.terminal import Terminal
 from pipelines.transforms.rollout import Accepted, Rejected, Several
 from schemas.documents import FailedRow
 
@@ -32,7 +32,7 @@ def show(job: Job, inputs: Inputs, models: Models, count: int) -> int:
         raise UsageError("none of the first rows can be read")
     tasks = [task for row in rows for task in job.tasks(row)]
     runtime = runtimes.obtain(models)
-    console = Console()
+    console = Terminal()
     try:
         check_models(runtime)
         present(job, tasks, runtime, console)
@@ -42,7 +42,7 @@ def show(job: Job, inputs: Inputs, models: Models, count: int) -> int:
     return 0
 
 
-def present(job: Job, tasks: list[Any], runtime: runtimes.Runtime, console: Console) -> list[Any]:
+def present(job: Job, tasks: list[Any], runtime: runtimes.Runtime, console: Terminal) -> list[Any]:
     """Run a job's step on tasks and print what comes of them; the rows that were kept.
 
     Raises:
@@ -74,7 +74,7 @@ async def _all(job: Job, tasks: list[Any], runtime: runtimes.Runtime) -> list[An
     return await asyncio.gather(*(job.step(task, runtime.client.ask) for task in tasks), return_exceptions=True)
 
 
-def _show(job: Job, task: Any, outcome: Any, console: Console) -> None:
+def _show(job: Job, task: Any, outcome: Any, console: Terminal) -> None:
     if isinstance(outcome, BaseException):
         console.print(Text(f"{task.id}  failed: {type(outcome).__name__}: {outcome}", style="red"))
         return

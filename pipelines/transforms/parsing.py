@@ -41,6 +41,11 @@ class DocumentParser:
             if name == "text" or getattr(self, name) != name
         )
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Columns that must hold text."""
+        return (self.text,)
+
     def key(self, values: dict[str, Any], file: str, row: int) -> str | None:
         """The row's own id, None where it has none and cannot repeat another's.
 
@@ -66,16 +71,21 @@ class DocumentParser:
         )
 
 
+def missing(value: Any) -> bool:
+    """Whether a row has nothing there: null, a blank string, or the NaN that data frames write for null."""
+    return value is None or value != value or (isinstance(value, str) and not value.strip())
+
+
 def given_id(value: Any, file: str, row: int) -> str:
     """The row's own id, or a hash of where it stands."""
-    if value is None or isinstance(value, (dict, list)) or str(value).strip() == "":
+    if missing(value) or isinstance(value, (dict, list)):
         return hashlib.blake2b(f"{file}\x1f{row}".encode(), digest_size=8).hexdigest()
     return str(value)
 
 
 def plain(value: Any) -> str:
     """A short text on one line; empty when there is none."""
-    if not isinstance(value, (str, int, float)):
+    if missing(value) or not isinstance(value, (str, int, float)):
         return ""
     text = str(value)
     return text if text.isprintable() and text.isascii() else " ".join(unicodedata.normalize("NFC", text).split())
@@ -87,7 +97,7 @@ def clean(value: Any, column: str, id: str) -> str:
     Raises:
         RowUnreadable: no such column in the row, not a string, empty, or not encodable.
     """
-    if value is None:
+    if value is None or value != value:
         raise RowUnreadable("no_text", f"the row has no column {column!r}", id=id)
     if isinstance(value, bytes):
         try:

@@ -11,13 +11,15 @@ from apache_beam.coders import registry
 from judges.language import UNDETERMINED, code, detect
 from judges.math.mathml import from_mathml
 from judges.math.notation import prose
-from pipelines.transforms.parsing import clean, given_id, plain
+from pipelines.transforms.parsing import clean, given_id, missing, plain
 from pipelines.transforms.sources import RowUnreadable
 from schemas.math import Problem
 
 registry.register_row(Problem)
 
 _SAMPLE = 4000
+_EXACT = 2.0**53
+"""Below it a float tells every whole number from the next."""
 _SCRIPTS = (
     ("ja", "\u3040-\u30ff"), ("zh", "\u3400-\u9fff"), ("ko", "\uac00-\ud7af"), ("th", "\u0e00-\u0e7f"),
     ("ru", "\u0430-\u044f"), ("hi", "\u0900-\u097f"), ("ar", "\u0621-\u064a"), ("he", "\u05d0-\u05ea"),
@@ -51,10 +53,15 @@ class ProblemParser:
         named = tuple(getattr(self, name) for name in self.names if getattr(self, name) != name)
         return ((self.text, self.question), *named)
 
+    @property
+    def texts(self) -> tuple[tuple[str, ...], ...]:
+        """Columns that must hold text: questions, or where there are none, texts."""
+        return ((self.question, self.text),)
+
     def __call__(self, values: dict[str, Any], file: str, row: int) -> Problem:
         id = given_id(values.get(self.id), file, row)
         question = answer = ""
-        if _given(values.get(self.question)):
+        if not missing(values.get(self.question)):
             question = clean(values[self.question], self.question, id).strip()
             answer = _answer(values.get(self.answer), self.answer, id)
             text = f"{question}\n\n{answer}"
@@ -74,20 +81,16 @@ class ProblemParser:
         )
 
 
-def _given(value: Any) -> bool:
-    return value is not None and not (isinstance(value, str) and not value.strip())
-
-
 def _answer(value: Any, column: str, id: str) -> str:
     """The answer as text; a number is one, too.
 
     Raises:
         RowUnreadable: there is none. A note could be held to nothing.
     """
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        value = f"{value:g}" if isinstance(value, float) and value == round(value) else str(value)
-    if not _given(value):
+    if missing(value):
         raise RowUnreadable("no_answer", f"the row has a question but nothing in column {column!r}", id=id)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(int(value) if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT else value)
     return clean(value, column, id).strip()
 
 

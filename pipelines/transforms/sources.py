@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
+import json
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -27,6 +29,11 @@ JSONL = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.
 TEXT = (".txt", ".md", ".markdown")
 PARQUET = (".parquet",)
 FORMATS = PARQUET + JSONL + TEXT
+
+_LARGE = 1 << 63
+"""A whole number that 64 bits do not hold is at least so large; orjson makes a float of it."""
+_BOM = b"\xef\xbb\xbf"
+"""A byte order mark, with which some programs begin a UTF-8 file. It is no part of the first row."""
 
 ID_GROUPS = 4096
 COUNTED_FILES = 200
@@ -75,12 +82,17 @@ class Parser(Protocol, Generic[Row]):
         ...
 
 
+def ends_with(path: str, suffixes: str | tuple[str, ...]) -> bool:
+    """Whether a file's name ends so, in whatever case: `DATA.JSONL.GZ` is JSONL, too."""
+    return path.lower().endswith(suffixes)
+
+
 def open_input(path: str) -> BinaryIO:
     """The decompressed bytes of a file on any Beam filesystem."""
     raw = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
-    if path.endswith(".gz"):
+    if ends_with(path, ".gz"):
         return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
-    if path.endswith(".zst"):
+    if ends_with(path, ".zst"):
         return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True), 1 << 20)
     return raw
 
@@ -89,9 +101,9 @@ def raw_rows(
     piece: Piece, columns: tuple[str, ...] | None, max_bytes: int
 ) -> Iterator[tuple[int, dict[str, Any] | RowUnreadable]]:
     """(row number, values or why there are none) for every row of a piece, in order."""
-    if piece.path.endswith(PARQUET):
+    if ends_with(piece.path, PARQUET):
         rows = _parquet_rows(piece, columns)
-    elif piece.path.endswith(JSONL):
+    elif ends_with(piece.path, JSONL):
         rows = _jsonl_rows(piece, max_bytes)
     else:
         rows = _text_rows(piece.path, max_bytes)
@@ -127,13 +139,15 @@ def _jsonl_rows(piece: Piece, max_bytes: int) -> Iterator[tuple[int, dict[str, A
         while (piece.end < 0 or position < piece.end) and (line := file.readline(max_bytes + 1)):
             number += 1
             position += len(line)
+            if number == 0:
+                line = line.removeprefix(_BOM)
             if len(line) > max_bytes:
                 start, size = line[:500], len(line)
                 while not line.endswith(b"\n") and (line := file.readline(1 << 20)):
                     size += len(line)
                     position += len(line)
                 yield number, _too_long(size, max_bytes, start)
-            elif not line.isspace():
+            elif line and not line.isspace():
                 yield number, _json_object(line)
 
 
@@ -148,7 +162,15 @@ def _json_object(line: bytes) -> dict[str, Any] | RowUnreadable:
         return RowUnreadable("invalid_json", f"not JSON: {error}", line[:500].decode("utf-8", "replace"))
     if not isinstance(values, dict):
         return RowUnreadable("not_an_object", "the line is not a JSON object", line[:500].decode("utf-8", "replace"))
+    if any(isinstance(value, float) and abs(value) >= _LARGE for value in values.values()):
+        with contextlib.suppress(RecursionError):  # nested more deeply than this parser goes, it stays as it is
+            values = json.loads(line, parse_int=_whole)
     return values
+
+
+def _whole(digits: str) -> int | str:
+    """A whole number; its digits as they stand where 64 bits do not hold it, or different ids would be rounded to one."""
+    return int(digits) if -_LARGE <= int(digits[:21]) < 2 * _LARGE else digits
 
 
 def _text_rows(path: str, max_bytes: int) -> Iterator[tuple[int, dict[str, Any] | RowUnreadable]]:

@@ -1,4 +1,5 @@
 import string
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -82,6 +83,25 @@ def test_other_scripts_are_cut_at_their_own_full_stops():
     chunks = chunk("これは長い文章の一文です。" * 60, 100, "ja")
     assert len(chunks) > 3
     assert all(c.body.endswith("。") for c in chunks)
+
+
+@pytest.mark.parametrize(
+    "text", ["He“llo“ W“orld.“ ", "He«llo« W«orld.« ", "x“", "word ", "a\n", "a. ", '"Hi," he said. ']
+)
+def test_the_time_for_a_huge_paragraph_grows_with_its_length(text):
+    whole = text * (200_000 // len(text))
+    start = time.process_time()
+    assert "".join(c.text for c in chunk(whole)) == whole
+    assert time.process_time() - start < 2
+
+
+def test_a_huge_paragraph_is_cut_at_sentences_and_nowhere_else():
+    sentence = "Dr. J. R. Smith paid approx. 3 U.S. dollars on Jan. 5 at “St. Ives”. "
+    chunks = chunk(sentence * 2000, 100)
+    assert len(chunks) > 100 and all(c.body.endswith("Ives”.") and c.body.startswith("Dr. J.") for c in chunks)
+    long = "It was " + "very “ " * 10_000 + "late."
+    chunks = chunk(f"A first sentence stands here. {long} And a last one follows it here.", 50)
+    assert sum(long in c.body for c in chunks) == 1
 
 
 def test_the_target_is_checked():

@@ -382,7 +382,16 @@ def test_the_parser_reads_pairs_texts_and_other_names():
         parse({"q": "1/3?", "gold": 0.5}, "f", 5).answer == "0.5"
         and parse({"q": "1?", "gold": 3.0}, "f", 6).answer == "3"
     )
-    for values, error in (({"q": "2+2?"}, "no_answer"), ({}, "no_text"), ({"q": "2?", "gold": [4]}, "not_text")):
+    whole = {12_345_678.0: "12345678", 2.0**60: "1.152921504606847e+18", "12345678901234567890": "12345678901234567890"}
+    assert {given: parse({"q": "1?", "gold": given}, "f", 6).answer for given in whole} == whole
+    nan = float("nan")
+    assert parse({"text": "A group.", "q": nan, "id": nan, "title": nan}, "f", 4).title == ""
+    for values, error in (
+        ({"q": "2+2?"}, "no_answer"),
+        ({"q": "2?", "gold": nan}, "no_answer"),
+        ({}, "no_text"),
+        ({"q": "2?", "gold": [4]}, "not_text"),
+    ):
         with pytest.raises(RowUnreadable) as caught:
             parse(values, "f", 7)
         assert caught.value.error == error

@@ -12,7 +12,9 @@ import zstandard
 from pipelines.runs import inputs
 from pipelines.runs.errors import UsageError
 from pipelines.transforms.parsing import DocumentParser
+from pipelines.transforms.records import RecordParser
 from pipelines.transforms.sources import ReadRows
+from schemas.tools import ToolSpec
 from tests.pipelines.direct import collect
 
 PARSER = DocumentParser()
@@ -47,6 +49,49 @@ def test_every_format_gives_the_same_document(tmp_path):
         rows, failed, _ = read(tmp_path, f"{number}.*")
         assert [(d.id, d.title, d.text, d.language, d.license) for d in rows] == [("a", "A", "Text of a.", "en", "mit")]
         assert not failed
+
+
+@pytest.mark.parametrize("name", ["A.JSONL", "A.NDJSON", "A.JSONL.GZ", "A.jsonl.ZST", "A.Parquet", "A.TXT"])
+def test_names_may_be_in_capitals(tmp_path, name):
+    line = (json.dumps(ROW) + "\n").encode()
+    if name.endswith("Parquet"):
+        pq.write_table(pa.Table.from_pylist([ROW]), tmp_path / name)
+    else:
+        pack = {"GZ": gzip.compress, "ZST": zstandard.compress, "TXT": lambda _: b"Text of a."}
+        (tmp_path / name).write_bytes(pack.get(name.rpartition(".")[2], bytes)(line))
+    rows, failed, found = read(tmp_path, name)
+    assert [d.text for d in rows] == ["Text of a."] and not failed
+    inputs.check_columns(found, PARSER)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstandard.compress])
+def test_a_byte_order_mark_is_no_part_of_the_first_row(tmp_path, pack):
+    suffix = {bytes: "", gzip.compress: ".gz", zstandard.compress: ".zst"}[pack]
+    more = "".join(json.dumps({"id": i, "text": f"text {i} " + "x" * 200}) + "\n" for i in range(600))
+    (tmp_path / f"a.jsonl{suffix}").write_bytes(pack(b"\xef\xbb\xbf" + (json.dumps(ROW) + "\n" + more).encode()))
+    rows, failed, found = read(tmp_path)
+    assert len(rows) == 601 and rows[0].id == "a" and not failed
+    assert found.rows in (601, None)
+
+
+def test_ids_of_many_digits_stay_as_they_stand(tmp_path):
+    ids = [
+        *("123456789012345678901234567890", "123456789012345678901234567891", "-9223372036854775809"),
+        *("-9223372036854775808", "18446744073709551615", "18446744073709551616", "5"),
+    ]
+    (tmp_path / "a.jsonl").write_text("".join(f'{{"id": {id}, "text": "a text", "score": 1e30}}\n' for id in ids))
+    rows, failed, _ = read(tmp_path)
+    assert [d.id for d in rows] == ids and not failed
+
+
+def test_nan_is_no_id(tmp_path):
+    table = pa.table(
+        {"id": [float("nan"), float("nan"), 7.5], "text": ["one", "two", "three"], "title": [1.0, None, 2.0]}
+    )
+    pq.write_table(table, tmp_path / "a.parquet")
+    rows, failed, _ = read(tmp_path)
+    assert len({d.id for d in rows}) == 3 and not failed
+    assert "nan" not in {d.id for d in rows} and rows[2].id == "7.5"
 
 
 def test_text_files_are_one_document_each(tmp_path):
@@ -231,6 +276,65 @@ def test_columns_can_be_named_otherwise(tmp_path):
         inputs.check_columns(found, PARSER)
     with pytest.raises(UsageError, match="no column 'name'"):
         inputs.check_columns(found, DocumentParser(text="body", title="name"))
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [(["a", "b"], "list<.*>"), ({"en": "a"}, "struct<en: string>"), (7, "int64"), (True, "bool")]
+)
+def test_a_column_that_cannot_hold_text_is_told_before_the_run(tmp_path, value, kind):
+    row = {"id": "a", "alt": ["x"], "body": "Words.", "text": value}
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "a.parquet")
+    lines(tmp_path / "a.jsonl", row | {"text": None}, row)
+    for name, told in (("a.parquet", kind), ("a.jsonl", type(value).__name__)):
+        found = inputs.find([str(tmp_path / name)])
+        with pytest.raises(UsageError, match=f"column 'text' holds {told}, not text.*--columns text=body$") as caught:
+            inputs.check_columns(found, PARSER)
+        assert "\n" not in str(caught.value)
+        inputs.check_columns(found, DocumentParser(text="body"))
+        with pytest.raises(UsageError, match=r"column 'alt' holds list.*--columns text=body$"):
+            inputs.check_columns(found, DocumentParser(text="alt"))
+
+
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.binary(), pa.dictionary(pa.int32(), pa.string()), pa.null()])
+def test_what_may_hold_text_passes_the_check(tmp_path, kind):
+    values = [None] if kind == pa.null() else [b"words" if kind == pa.binary() else "words"]
+    pq.write_table(pa.table({"text": pa.array(values, kind)}), tmp_path / "a.parquet")
+    rows, failed, found = read(tmp_path)
+    inputs.check_columns(found, PARSER)
+    assert [d.text for d in rows] == ["words"] or [f.error for f in failed] == ["no_text"]
+
+
+def test_advice_names_columns_of_text_and_the_flag_only_where_there_are_such(tmp_path):
+    lines(tmp_path / "a.jsonl", {"id": "a", "alt": ["x"], "n": 3})
+    with pytest.raises(
+        UsageError, match=r"no column 'text'; its columns are alt, id, n\. No other column of it holds text$"
+    ):
+        inputs.check_columns(inputs.find([str(tmp_path / "a.jsonl")]), PARSER)
+    with pytest.raises(UsageError, match=r"no column 'name'; its columns are alt, id, n\.$"):
+        inputs.check_columns(inputs.find([str(tmp_path / "a.jsonl")]), RecordParser(ToolSpec))
+
+
+def finished(folder):
+    """A finished run with a row of each kind, as it is published."""
+    for kind in ("data", "rejected", "failed"):
+        (folder / kind).mkdir(parents=True)
+        pq.write_table(pa.Table.from_pylist([ROW | {"id": kind}]), folder / kind / "train-00000-of-00001.parquet")
+    (folder / "manifest.json").write_text("{}")
+    (folder / "README.md").write_text("# Card")
+
+
+def test_a_finished_run_means_its_data(tmp_path, capsys):
+    finished(tmp_path / "runs" / "one")
+    for pattern in ("runs/one", "runs/one/", "runs/one/**.parquet", "runs/*/*/*.parquet", "**.parquet"):
+        rows, _, _ = read(tmp_path, pattern)
+        assert [d.id for d in rows] == ["data"], pattern
+        said = capsys.readouterr().err
+        assert ("left out" in said and "/rejected" in said and "/failed" in said) == ("*" in pattern)
+    rows, _, _ = read(tmp_path, "runs/one/rejected/*.parquet")
+    assert [d.id for d in rows] == ["rejected"] and not capsys.readouterr().err
+    (tmp_path / "runs/one/data/train-00000-of-00001.parquet").unlink()
+    with pytest.raises(UsageError, match="a finished run that kept no rows"):
+        inputs.find([str(tmp_path / "runs" / "one")])
 
 
 def test_what_is_wrong_with_the_input_is_one_clear_line(tmp_path):

