@@ -69,6 +69,8 @@ class Runner:
         try:
             return run_through(pipeline, models.state)
         except RunFailed as error:
+            if not self.processes:
+                raise
             with contextlib.suppress(OSError):  # where nothing was printed, or there is no room either
                 kept = shutil.copyfile(log, out.at(WORK, "worker.log"))
                 raise RunFailed(f"{error}; {kept} has what the workers printed") from error
