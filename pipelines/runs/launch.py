@@ -237,7 +237,9 @@ def _rows(paths: Sequence[str]) -> int:
 
 
 def _counted(counts: dict[str, int]) -> str:
-    return f"{counts['accepted']:,} kept, {counts['rejected']:,} refused, {counts['failed']:,} failed"
+    return f"{counts['accepted']:,} kept, {counts['rejected']:,} refused, {counts['failed']:,} failed" + (
+        f", {counts['lost']:,} lost" if counts.get("lost") else ""
+    )
 
 
 def _verdict(counts: dict[str, int]) -> int:
