@@ -149,7 +149,10 @@ def test_a_seed_beyond_64_bits_is_refused(corpus, tmp_path, run, capsys, seed):
     assert "--seed: must be within 64 bits" in capsys.readouterr().err
 
 
-def test_rows_that_a_broken_parquet_file_loses_are_named(tmp_path, run):
+@pytest.mark.parametrize(("counted", "named"), [(200, "corpus.parquet"), (0, "the input")])
+def test_rows_that_a_broken_parquet_file_loses_are_named(tmp_path, run, monkeypatch, counted, named):
+    for module in ("transforms.sources", "runs.launch"):
+        monkeypatch.setattr(f"pipelines.{module}.COUNTED_FILES", counted)
     corpus, out = tmp_path / "corpus.parquet", tmp_path / "out"
     pq.write_table(pa.Table.from_pylist(list(documents(9, 4))), corpus, row_group_size=3)
     broken = pq.read_metadata(corpus).row_group(1).column(0)
@@ -159,8 +162,16 @@ def test_rows_that_a_broken_parquet_file_loses_are_named(tmp_path, run):
     corpus.write_bytes(content)
     with ScriptedServer(Writer()) as server:
         code, _, err = run(*knowledge(corpus, out, server))
-        assert code == 1 and "corpus.parquet: 2 of the rows" in err
-        assert run(*knowledge(corpus, out, server))[0] == 1
+        assert code == 1 and f"{named}: 2 of the rows" in err
+        code, _, err = run(*knowledge(corpus, out, server))
+        assert code == 1 and "1 failed, 2 lost" in err
     counts = manifest(out)["counts"]
     assert counts["read"] == 7 and counts["lost"] == 2 and counts["accepted"] == 12 and counts["failed"] == 1
     assert "| lost | 2 |" in (out / "README.md").read_text()
+
+
+def test_the_card_lists_inputs_that_a_limit_leaves_unread(corpus, tmp_path, run):
+    shutil.copy(corpus, tmp_path / "later.jsonl")
+    with ScriptedServer(Writer()) as server:
+        assert run(*knowledge(tmp_path / "*.jsonl", tmp_path / "out", server, "--limit", 2))[0] == 0
+    assert "| `later.jsonl` | not counted |" in (tmp_path / "out" / "README.md").read_text()
