@@ -14,7 +14,7 @@ from pipelines import agents_job, chain_estimate, tasks_job, trajectory_job
 from pipelines.agentic_flags import add_run_flags
 from pipelines.runs.ending import FAILED, OK, ended, say
 from pipelines.runs.errors import UsageError
-from pipelines.runs.folder import OutputFolder
+from pipelines.runs.folder import WORK, OutputFolder
 from pipelines.runs.job import Job
 from pipelines.runs.launch import launch
 from pipelines.runs.report import write_report
@@ -83,6 +83,7 @@ def _run(args: argparse.Namespace, beam_args: Sequence[str]) -> int:
     output = args.output.rstrip("/")
     args.account = f"agentic {output if '://' in output else Path(output).resolve()}"
     produced, args.stages = args.input, []
+    OutputFolder(output).check_ours()
     for number, stage in enumerate(CHAIN, 1):
         folder = OutputFolder(f"{output}/{stage.folder}".rstrip("/"))
         print(f"── {number}/{len(CHAIN)} {stage.name}: {folder.path}", flush=True)
@@ -107,6 +108,7 @@ def _nothing(
     refused are a result, in whatever stage; rows that failed are not."""
     counts, shown = manifest["counts"], folder.at("report.html")
     if stage.folder and out.local:  # the output has no rows, and no manifest: it is not finished
+        Path(out.path, WORK).mkdir(exist_ok=True)
         ended = Manifest(**{**manifest, "stages": before})
         shown = str(write_report(Path(out.path), ended, survey_run(Path(folder.path))))
     why = {**manifest["reasons"], **manifest["errors"]}

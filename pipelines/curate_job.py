@@ -45,7 +45,7 @@ def add_curate(kinds: argparse._SubParsersAction) -> None:
     data.add_argument("--output", metavar="DIR", help="a folder for this run alone; required unless estimating")
     data.add_argument("--limit", type=options.positive, metavar="N", help="read only the first N rows")
     data.add_argument("--overwrite", action="store_true", help="replace a finished run of other settings in DIR")
-    data.add_argument("--seed", type=int, default=0, metavar="N", help="of every draw (default 0)")
+    data.add_argument("--seed", type=options.seed, default=0, metavar="N", help="of every draw (default 0)")
     add_curation(parser)
     calls = parser.add_argument_group("the judge's calls")
     calls.add_argument(

@@ -109,6 +109,7 @@ def evolve(args: argparse.Namespace, beam_args: Sequence[str]) -> int:
 
 def _chain(plan: Settings, args: argparse.Namespace, beam_args: Sequence[str], listed: str) -> int:
     out = args.output.rstrip("/")
+    OutputFolder(out).check_ours()
     stage = f"{out}/{STAGES}/{DOMAINS}"
     code = launch(plan.domains(), _stage(args, [listed], stage), beam_args)
     if code not in (OK, FAILED):

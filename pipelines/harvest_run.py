@@ -27,6 +27,7 @@ from pipelines.runs.options import default_cache
 from pipelines.runs.progress import Figures, Progress
 from pipelines.runs.record import (
     Begun,
+    check_utf8,
     described_calls,
     described_models,
     described_prompts,
@@ -61,6 +62,8 @@ def harvest_run(
     """
     if not out.local:
         raise UsageError(f"--output {out.path}: a harvest is written to a folder of this machine")
+    check_utf8(args, [i["file"] for i in inputs])
+    out.check_apart(args.servers)
     chosen = curation(args)
     config = {
         **chosen.config,
@@ -76,12 +79,14 @@ def harvest_run(
     if earlier is not None and not args.overwrite:
         if earlier.get("fingerprint") != fingerprint:
             raise UsageError(f"--output {out.path} holds a finished run of other settings; add --overwrite")
+        with contextlib.suppress(OSError):  # one that was killed just before its end left it
+            out.end()
         print(f"{out.path} is finished already; --overwrite harvests again", file=sys.stderr)
         return OK if earlier["counts"]["accepted"] else FAILED
     begun = Begun()
     with tempfile.TemporaryDirectory(prefix="tokenmill-") as state:
         models = _models(args, chosen, out, state)
-        with _answering(models):
+        with _answering(models) as runtime:
             out.begin()
             curate = CurateTools(models, chosen.judge, args.seed, likeness=chosen.likeness)
             pipeline = beam.Pipeline(runner=FnApiRunner(), options=PipelineOptions([]))
@@ -89,6 +94,7 @@ def harvest_run(
             build(pipeline, sources, harvester, folder, concurrency=concurrency, state=state, curate=curate)
             with _Harvesting(Path(state), len(sources)):
                 counters = run_through(pipeline, models.state if models else "")
+            spent = runtime and {"tokens": runtime.run(runtime.client.cache.spent()), "shared": False}
     paths = {kind: out.unfinished(kind) for kind in KINDS}
     counts = _counts(counters, paths, len(sources))
     manifest = record(
@@ -105,6 +111,7 @@ def harvest_run(
         inputs=inputs,
         counts=counts,
         calls=described_calls(chosen.roles, counters, load_prices()),
+        spent=spent or {},
     )
     finish(out, manifest, write_tool_card)  # which rows these are does not depend on there being any
     tell(
@@ -131,19 +138,19 @@ def _models(args: argparse.Namespace, chosen: Curation, out: OutputFolder, state
 
 
 @contextlib.contextmanager
-def _answering(models: Models | None) -> Iterator[None]:
+def _answering(models: Models | None) -> Iterator[runtimes.Runtime | None]:
     """The judge's endpoint, found to answer before a server is asked, and kept for the run.
 
     Raises:
         UsageError, EndpointRejects, ServerFailed: it does not.
     """
     if models is None:
-        yield
+        yield None
         return
     runtime = runtimes.obtain(models)
     try:
         check_models(runtime)
-        yield
+        yield runtime
     finally:
         runtimes.release(runtime)
 

@@ -79,7 +79,7 @@ def add_harvest(kinds: argparse._SubParsersAction) -> None:
         "--max-tokens", type=options.positive, metavar="N", help="tokens the judge may cost in all; then a clean stop"
     )
     harvest.add_argument("--cache", metavar="PATH|URL", help="where answers are kept (default: ~/.cache/tokenmill)")
-    harvest.add_argument("--seed", type=int, default=0, metavar="N", help="of every draw (default 0)")
+    harvest.add_argument("--seed", type=options.seed, default=0, metavar="N", help="of every draw (default 0)")
     harvest.set_defaults(run=harvest_command)
 
 

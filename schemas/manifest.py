@@ -32,7 +32,8 @@ class Manifest:
     """`{"file": relative path, "bytes": n, "rows": n or None when not counted, "stamp": SHA-256 or size and time}`, ..."""
     counts: dict[str, int]
     """`read`, `unreadable` (read rows that ended in `failed/` before any work), `tasks`, `accepted`, `rejected`, `failed`
-    (all rows of `failed/`), and where tasks made several rows `extra`, those beyond one for each. Invariants: rows in =
+    (all rows of `failed/`), and where tasks made several rows `extra`, those beyond one for each; where
+    an input file is broken `lost`, the rows that it says it has and that ended nowhere. Invariants: rows in =
     unreadable + processed; accepted + rejected + failed = tasks + extra + unreadable."""
     reasons: dict[str, int]
     """Refused rows by reason."""

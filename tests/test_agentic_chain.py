@@ -195,11 +195,21 @@ def test_a_stage_that_honestly_refused_everything_is_a_result(tools, tmp_path, r
         return {**value, "system": "You serve."} if kind == "agent" else value
 
     with ScriptedServer(Everybody(change=terse)) as server:
-        code, stdout, err = run(*chain(tools, tmp_path / "out", server))
-    assert code == 0 and "── 2/3" not in stdout and "stage agents" in err, err
+        for again in range(2):
+            code, stdout, err = run(*chain(tools, tmp_path / "out", server))
+            assert code == 0 and "── 2/3" not in stdout and "stage agents" in err, err
+            assert ("finished already" in err) == bool(again)
     counts = manifest(tmp_path / "out" / "stages" / "agents")["counts"]
     assert (counts["accepted"], counts["rejected"], counts["failed"]) == (0, 2, 0)
     assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_an_output_of_someone_else_is_refused_before_the_first_stage(tools, tmp_path, run):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "README.md").write_text("mine")
+    with ScriptedServer(Everybody()) as server:
+        code, _, err = run(*chain(tools, tmp_path / "out", server))
+        assert code == 2 and "README.md is there" in err and server.log.requests == 0
 
 
 def test_estimate_and_preview_of_the_chain_write_nothing(tools, tmp_path, run):

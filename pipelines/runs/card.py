@@ -79,6 +79,7 @@ def funnel(manifest: Manifest, survey: Survey) -> list[tuple[str, int, str]]:
     stages = [
         ("read", counts.get("read"), "input rows read"),
         ("unreadable", counts.get("unreadable"), "of these, unusable before any work"),
+        ("lost", counts.get("lost"), "further rows of broken input files, which could not be read"),
         ("tasks", counts.get("tasks"), "pieces of work made of the rest"),
         ("extra", counts.get("extra"), "further rows that came of these"),
         ("accepted", accepted, "passed every check: `data/`"),

@@ -43,8 +43,8 @@ def card_metadata(manifest: Manifest, survey: Survey) -> DatasetCardData:
     configs, infos = [], []
     for rows in survey:
         name = _CONFIGS.get(rows.folder)
-        # `datasets` fails on a configuration whose shards have no row.
-        if name is None or not rows.count:
+        # The default is there even where no row was kept, or other files would be taken for rows.
+        if name is None or not rows.files:
             continue
         default = {"default": True} if name == "default" else {}
         configs.append(

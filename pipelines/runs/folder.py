@@ -8,7 +8,7 @@ import hashlib
 import io
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,13 @@ from apache_beam.io.filesystems import FileSystems
 from pipelines.runs.errors import RunFailed, UsageError
 from pipelines.runs.figures import by_count
 from pipelines.transforms.files import delete_file, delete_folder, files_in, folder_exists, is_local, replace_file
+from pipelines.transforms.sinks import EMPTY
 
 KINDS = ("data", "rejected", "failed")
 WORK = ".unfinished"
 """Holds everything until the run is complete. Its presence without a manifest marks a run that can be resumed."""
 MANIFEST = "manifest.json"
+PAGES = ("README.md", "report.html")
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,15 @@ class OutputFolder:
         except Exception as error:  # each filesystem has errors of its own
             raise UsageError(f"--output {self.path}: cannot be read: {_line(error)}") from None
         try:
-            return orjson.loads(content)
+            manifest = orjson.loads(content)
         except ValueError:
             raise UsageError(
                 f"--output {self.path}: its manifest.json is not readable; choose another folder"
             ) from None
+        counts = manifest.get("counts") if isinstance(manifest, dict) else None
+        if not isinstance(counts, dict) or not {"accepted", "rejected", "failed"} <= counts.keys():
+            raise UsageError(f"--output {self.path}: its manifest.json is no run's of ours; choose another folder")
+        return manifest
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -90,19 +96,38 @@ class OutputFolder:
         finally:
             os.close(handle)
 
+    def check_ours(self) -> None:
+        """
+        Raises:
+            UsageError: there is something that a run would replace, and no run of ours made it.
+        """
+        if folder_exists(self.at(WORK)) or self.manifest() is not None:
+            return
+        there = [f"{kind}/" for kind in KINDS if folder_exists(self.at(kind))]
+        there += [page for page in PAGES if FileSystems.exists(self.at(page))]
+        if there:
+            raise UsageError(
+                f"--output {self.path}: {there[0]} is there but no manifest of ours; choose another folder"
+            )
+
+    def check_apart(self, inputs: Iterable[str]) -> None:
+        """
+        Raises:
+            UsageError: one of these files would be replaced by a run.
+        """
+        written = [_whole(self.at(name)) for name in (*KINDS, WORK, MANIFEST, *PAGES)]
+        for path in inputs:
+            whole = _whole(path)
+            if any(whole == place or whole.startswith(f"{place}/") for place in written):
+                raise UsageError(f"--output {self.path}: the input {path} lies there; choose another folder")
+
     def begin(self) -> None:
         """Make an empty work folder. Rows of an earlier, unfinished try are dropped; its answers are in the cache.
 
         Raises:
             UsageError: the folder cannot be written, or holds data that no run of ours made.
         """
-        ours = folder_exists(self.at(WORK)) or self.manifest() is not None
-        if not ours:
-            for kind in KINDS:
-                if folder_exists(self.at(kind)):
-                    raise UsageError(
-                        f"--output {self.path}: {kind}/ is there but no manifest of ours; choose another folder"
-                    )
+        self.check_ours()
         try:
             delete_folder(self.at(WORK))
             for kind in KINDS:
@@ -122,7 +147,7 @@ class OutputFolder:
         delete_file(self.at(MANIFEST))
         files = []
         for kind in KINDS:
-            shards = self.unfinished(kind)
+            shards = self.unfinished(kind) or files_in(self.at(WORK, kind), EMPTY)
             delete_folder(self.at(kind))
             if not shards:
                 continue
@@ -142,7 +167,17 @@ class OutputFolder:
         replace_file(part, self.at(name))
 
     def end(self) -> None:
+        """Remove the work folder, if it is there.
+
+        Raises:
+            OSError: something in it cannot be deleted.
+        """
         delete_folder(self.at(WORK))
+
+
+def _whole(path: str) -> str:
+    """The one name of a file or folder of this machine that may be given by several."""
+    return str(Path(path).resolve()) if is_local(path) else path
 
 
 def _describe(path: str) -> dict[str, Any]:
@@ -164,6 +199,18 @@ def count_column(paths: list[str], name: str) -> dict[str, int]:
         for pair in column.value_counts().to_pylist():
             counts[pair["values"] or ""] += pair["counts"]
     return dict(by_count(counts))
+
+
+def an_example(paths: list[str], error: str) -> str:
+    """The message of one row with this error, from Parquet files of failed rows; empty where there is none."""
+    for path in paths:
+        with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+            parquet = pq.ParquetFile(file)
+            for batch in parquet.iter_batches(columns=["error", "message"]):
+                for row in batch.to_pylist():
+                    if row["error"] == error:
+                        return row["message"]
+    return ""
 
 
 def check_sum(counts: dict[str, int], tasks_per_row: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import tempfile
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from pipelines.runs.options import default_cache
 from pipelines.runs.progress import Progress
 from pipelines.runs.record import (
     Begun,
+    check_utf8,
     described_calls,
     described_models,
     described_prompts,
@@ -32,6 +34,7 @@ from pipelines.runs.record import (
 )
 from pipelines.runs.runner import choose
 from pipelines.transforms.rollout import EXTRA
+from pipelines.transforms.sources import COUNTED_FILES, PARQUET
 from schemas.manifest import Manifest
 
 SHARD_BYTES = 64_000_000
@@ -52,6 +55,7 @@ def _launch(job: Job, args: argparse.Namespace, beam_args: Sequence[str]) -> int
     except ValueError as error:
         raise UsageError(f"--prices {error}") from None
     found = inputs.find(args.input, limit=args.limit)
+    check_utf8(args, (file.path for file in found.files))
     inputs.check_columns(found, job.parser)
     if not found.pieces or found.rows == 0:
         raise UsageError(f"--input {' '.join(args.input)}: there are no rows")
@@ -97,11 +101,14 @@ def _run(
     out: OutputFolder,
     prices: Prices,
 ) -> int:
+    out.check_apart(file.path for file in found.files)
     config, served, used = _config(job, args), described_models(job.roles), described_prompts(job.prompts)
     shape = {"job": job.name, "config": config, "inputs": [[f.name, f.stamp] for f in found.files]}
     fingerprint = fingerprint_of(shape, served, used)
     earlier = out.manifest()
     if earlier is not None and not _to_be_replaced(earlier, fingerprint, args, out):
+        with contextlib.suppress(OSError):  # one that was killed just before its end left it
+            out.end()
         say(f"{out.path} is finished already: {_counted(earlier['counts'])}. Nothing was done", OK)
         return _verdict(earlier["counts"])
     begun = Begun()
@@ -136,6 +143,9 @@ def _run(
         },
     }
     check_sum(counts, job.tasks_per_row)
+    lost = _lost(found, counters)
+    if lost:
+        counts["lost"] = sum(lost.values())
     manifest = record(
         begun,
         args,
@@ -155,6 +165,8 @@ def _run(
     )
     finish(out, manifest)
     _report(out, manifest)
+    for name, rows in lost.items():
+        say(f"{name}: {rows:,} of the rows that it says it has could not be read; see failed/ for the reason", FAILED)
     return _verdict(counts)
 
 
@@ -196,6 +208,22 @@ def _elsewhere(models: Models) -> Models:
     return dataclasses.replace(models, state="", worker_of=0)
 
 
+def _lost(found: inputs.Inputs, counters: dict[str, int]) -> dict[str, int]:
+    """Rows by file that Parquet footers tell of and that ended nowhere. Where a file breaks off, one row says so in `failed/`
+    and stands for the row at which it does."""
+    told: dict[str, int] = {}
+    for piece in found.pieces:
+        if piece.path.endswith(PARQUET):
+            told[piece.name] = told.get(piece.name, 0) + piece.rows
+    if len({piece.name for piece in found.pieces}) > COUNTED_FILES:  # not counted by file
+        if len(told) < len(found.files) or found.rows is None:
+            return {}
+        missing = {"the input": found.rows - counters.get("read", 0)}
+    else:
+        missing = {name: rows - counters.get(f"read from {name}", 0) for name, rows in told.items()}
+    return {name: rows for name, rows in missing.items() if rows > 0}
+
+
 def _rows(paths: Sequence[str]) -> int:
     import pyarrow.parquet as pq
     from apache_beam.io.filesystem import CompressionTypes
@@ -209,11 +237,15 @@ def _rows(paths: Sequence[str]) -> int:
 
 
 def _counted(counts: dict[str, int]) -> str:
-    return f"{counts['accepted']:,} kept, {counts['rejected']:,} refused, {counts['failed']:,} failed"
+    return f"{counts['accepted']:,} kept, {counts['rejected']:,} refused, {counts['failed']:,} failed" + (
+        f", {counts['lost']:,} lost" if counts.get("lost") else ""
+    )
 
 
 def _verdict(counts: dict[str, int]) -> int:
-    """0 if something was kept, or if all that was not was honestly refused."""
+    """0 if something was kept, or if all that was not was honestly refused; and no input row was lost."""
+    if counts.get("lost"):
+        return FAILED
     return OK if counts["accepted"] or (counts["rejected"] and not counts["failed"]) else FAILED
 
 

@@ -24,6 +24,13 @@ def positive(text: str) -> int:
     return value
 
 
+def seed(text: str) -> int:
+    value = int(text)
+    if not -(2**63) <= value < 2**63:  # as columns and manifests hold it
+        raise argparse.ArgumentTypeError("must be within 64 bits")
+    return value
+
+
 def seconds(text: str) -> float:
     value = float(text)
     if value <= 0:
@@ -186,7 +193,7 @@ def add_money(parser: argparse.ArgumentParser, preview: str) -> None:
     money.add_argument(
         "--retry-failed", action="store_true", help="ask again what failed or was refused by the endpoint"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of every draw (default 0)")
+    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="of every draw (default 0)")
 
 
 def roles(args: argparse.Namespace, *, judge: bool = True) -> dict[str, Role]:

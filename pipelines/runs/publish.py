@@ -113,7 +113,7 @@ def plan(out: Path, repo_id: str, *, private: bool = False, revision: str | None
     """Check a run and list what would be published, without network.
 
     Raises:
-        UsageError: a bad repository name, an unfinished or altered run, a manifest with a credential in it.
+        UsageError: a bad repository name, a run that is unfinished, altered or kept nothing, a credential in the manifest.
     """
     from huggingface_hub import DatasetCard
     from huggingface_hub.errors import HFValidationError
@@ -125,6 +125,8 @@ def plan(out: Path, repo_id: str, *, private: bool = False, revision: str | None
     except HFValidationError as error:
         raise UsageError(f"--repo-id: {one_line(error)}") from None
     manifest = read_manifest(out)
+    if not manifest.counts.get("accepted"):
+        raise UsageError(f"{out}: no row was kept, so that there is nothing to publish")
     check_shards(out, manifest)
     for where, value in _leaves(manifest.as_dict(), ""):
         if masked_text(value) != value:

@@ -20,8 +20,11 @@ from llm.models import Role
 from llm.pricing import Prices
 from llm.spec import parse_spec
 from llm.stats import RoleStats
-from pipelines.runs.folder import OutputFolder, count_column
-from pipelines.runs.masking import masked_command
+from pipelines.runs.errors import UsageError
+from pipelines.runs.figures import one_line
+from pipelines.runs.folder import OutputFolder, an_example, count_column
+from pipelines.runs.masking import masked_command, masked_text
+from pipelines.transforms import FAILED
 from schemas.manifest import Manifest
 
 
@@ -31,6 +34,18 @@ class Begun:
 
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
     clock: float = field(default_factory=time.monotonic)
+
+
+def check_utf8(args: argparse.Namespace, inputs: Iterable[str]) -> None:
+    """
+    Raises:
+        UsageError: a word of the command or an input's name is not UTF-8, and no manifest could name it.
+    """
+    for text in (*args.command_line, *inputs):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"{text!a} is not UTF-8; rename the file") from None
 
 
 def record(
@@ -110,6 +125,11 @@ def tell(manifest: Manifest, out: OutputFolder, *lines: str) -> None:
     for what, found in (("refused for", manifest.reasons), ("failed with", manifest.errors)):
         if found:
             print(f"{what}: " + ", ".join(f"{reason} {n:,}" for reason, n in list(found.items())[:8]))
+    for error in list(manifest.errors)[:1]:
+        message = an_example(
+            [out.at(file["file"]) for file in manifest.files if file["file"].startswith(f"{FAILED}/")], error
+        )
+        print(f"  {error}, such as: {one_line(masked_text(message), 300)}")
     print(f"report  {out.at('report.html')}\ndata    {out.at('data')}\ncard    {out.at('README.md')}")
     for role, calls in manifest.calls.items():
         if isinstance(calls, dict) and calls.get("estimated"):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,10 +62,19 @@ class Runner:
             RunStopped: the budget is spent, an endpoint is gone, ...
             RunFailed: anything else that ended the pipeline.
         """
-        log = self._worker_log(out, models)
+        # Not beside the shards: a worker that finds that disk full must be able to say so.
+        log = str(Path(models.state, "worker.log").resolve())
         pipeline = beam.Pipeline(runner=self._beam_runner(log, zygote), options=self.options)
         job.build(pipeline, models, found.pieces, out.at(WORK), shards)
-        return run_through(pipeline, models.state)
+        try:
+            return run_through(pipeline, models.state)
+        except RunFailed as error:
+            if not self.processes:
+                raise
+            with contextlib.suppress(OSError):  # where nothing was printed, or there is no room either
+                kept = shutil.copyfile(log, out.at(WORK, "worker.log"))
+                raise RunFailed(f"{error}; {kept} has what the workers printed") from error
+            raise
 
     def _beam_runner(self, log: str, zygote: Zygote | None) -> Any:
         if not self.local:
@@ -73,16 +84,12 @@ class Runner:
         if zygote is not None:
             command = zygote.command(None if os.environ.get(DEBUG) else log)
             return FnApiRunner(default_environment=SubprocessSDKEnvironment.from_command_string(command))
-        # The same command as Beam's own multi_processing mode, with the workers' chatter in a file.
-        worker = f"{shlex.quote(sys.executable)} -m apache_beam.runners.worker.sdk_worker_main"
-        if not os.environ.get(DEBUG):
-            worker = f"exec {worker} >>{shlex.quote(log)} 2>&1"
+        # The same as Beam's own multi_processing mode, with the workers' chatter in a file.
+        begin = "import sys; from pipelines.runs.zygote import work; work(sys.argv[1])"
+        worker = "exec " + shlex.join([sys.executable, "-c", begin, "" if os.environ.get(DEBUG) else log])
         # Workers must find our packages wherever the command was given.
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
         return FnApiRunner(default_environment=SubprocessSDKEnvironment.from_command_string(worker))
-
-    def _worker_log(self, out: OutputFolder, models: Models) -> str:
-        return str(Path(out.at(WORK) if out.local else models.state, "worker.log").resolve())
 
 
 def run_through(pipeline: beam.Pipeline, state: str) -> dict[str, int]:

@@ -121,7 +121,7 @@ def survey_run(out: Path, samples: int = 20, shards: Shards | None = None) -> Su
 
 
 def _tool_space(out: Path, shards: Shards, data: Rows) -> ToolSpace | None:
-    if not are_tools(data.schema):
+    if not data.count or not are_tools(data.schema):
         return None
     from pipelines.runs.tool_space import survey_tools
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import io
 import json
 import os
 import random
@@ -90,17 +91,11 @@ def _work(connection: socket.socket) -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         with connection.makefile("rb") as stream:
             request = json.loads(stream.readline(_MAX_MESSAGE))
-        if request["log"]:
-            log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-            os.dup2(log, 1)
-            os.dup2(log, 2)
         random.seed()  # or every worker would draw the same jitter
         os.environ.clear()
         os.environ.update(request["env"])
         threading.Thread(target=_end_with, args=(connection,), daemon=True).start()
-        from apache_beam.runners.worker import sdk_worker_main
-
-        sdk_worker_main.main(["sdk_worker_main"])
+        work(request["log"])
         status = 0
     except BaseException:
         import traceback
@@ -110,6 +105,33 @@ def _work(connection: socket.socket) -> None:
         with contextlib.suppress(OSError):
             connection.send(bytes([status]))
         os._exit(status)
+
+
+def work(log: str) -> None:
+    """Beam's main function of a worker, with everything it prints in a file; on stderr where `log` is empty."""
+    with contextlib.suppress(OSError):
+        if log:
+            file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            os.dup2(file, 1)
+            os.dup2(file, 2)
+    sys.stdout, sys.stderr = _Printed(1), _Printed(2)
+    from apache_beam.runners.worker import sdk_worker_main
+
+    sdk_worker_main.main(["sdk_worker_main"])
+
+
+class _Printed(io.TextIOWrapper):
+    """What is printed, as long as there is room for it. Beam prints what broke before it tells the driver, who would wait
+    for ever for a worker that could not."""
+
+    def __init__(self, descriptor: int) -> None:
+        raw = io.FileIO(descriptor, "w", closefd=False)
+        super().__init__(raw, "utf-8", "backslashreplace", write_through=True)  # type: ignore[arg-type]
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            super().write(text)
+        return len(text)
 
 
 def _end_with(connection: socket.socket) -> None:

@@ -156,6 +156,8 @@ class _Roll(beam.DoFn):
         runtime = getattr(self, "_runtime", None)
         if runtime is not None:
             del self._runtime
+            for roll in getattr(self, "_waiting", ()):  # the bundle broke further on
+                roll.close()
             runtimes.release(runtime)
 
     def start_bundle(self) -> None:

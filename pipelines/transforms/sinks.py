@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import itertools
 import os
 import uuid
@@ -20,6 +22,7 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.windowed_value import WindowedValue
 
+from llm.errors import RunStopped
 from pipelines.transforms import DATA, FAILED, REJECTED
 from pipelines.transforms.files import replace_file
 from schemas.columns import arrow_schema
@@ -33,6 +36,9 @@ ORDER = ("source_file", "source_row", "id")
 HELD_BYTES = 1 << 23
 """Bytes of rows that a worker holds before it writes them."""
 
+EMPTY = "no-rows"
+"""File beside the shards of `data`: one without rows, for a run that keeps none."""
+
 Run = tuple[str, int, int]
 """Rows of one shard: (file, offset, length), the last two in bytes."""
 
@@ -42,10 +48,14 @@ def write_parquet(table: pa.Table, path: str) -> None:
     row groups.
 
     Rows are put in order one row group at a time, and the file appears under its name only when it is complete.
+
+    Raises:
+        RunStopped: the disk is full.
     """
     order = pc.sort_indices(table, [(name, "ascending") for name in ORDER if name in table.column_names])
     part = f"{path}.part-{os.getpid()}"
     with (
+        _room_for(path),
         FileSystems.create(part, mime_type="application/octet-stream", compression_type="uncompressed") as file,
         pq.ParquetWriter(
             file,
@@ -59,6 +69,21 @@ def write_parquet(table: pa.Table, path: str) -> None:
         for start in range(0, table.num_rows, ROW_GROUP):
             writer.write_table(table.take(order.slice(start, ROW_GROUP)), row_group_size=ROW_GROUP)
     replace_file(part, path)  # an earlier attempt of this bundle may have got this far
+
+
+@contextlib.contextmanager
+def _room_for(path: str) -> Iterator[None]:
+    """
+    Raises:
+        RunStopped: there is no room for the file; the run can go on once there is.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        folder = FileSystems.split(path)[0]
+        raise RunStopped(f"{folder} is full ({error.strerror}); make room and repeat the command to go on") from error
 
 
 class WriteShards(beam.PTransform):
@@ -91,6 +116,7 @@ def write_outputs(rows: dict[str, beam.PCollection], folder: str, data: type, re
         rows: by output, `DATA`, `REJECTED` and `FAILED`.
         data, rejected: their row types; what failed are `FailedRow`s.
     """
+    write_parquet(arrow_schema(data).empty_table(), f"{folder}/{DATA}/{EMPTY}")
     for kind, row_type in ((DATA, data), (REJECTED, rejected), (FAILED, FailedRow)):
         _ = rows[kind] | f"Write {kind}" >> WriteShards(f"{folder}/{kind}", row_type, shards)
 
@@ -128,7 +154,10 @@ class _WriteRuns(beam.DoFn):
         path = FileSystems.join(self.folder, f"run-{uuid.uuid4().hex}.jsonl.zst")
         compressor = zstandard.ZstdCompressor(level=1)
         runs, offset = [], 0
-        with FileSystems.create(path, mime_type="application/zstd", compression_type="uncompressed") as file:
+        with (
+            _room_for(path),
+            FileSystems.create(path, mime_type="application/zstd", compression_type="uncompressed") as file,
+        ):
             for shard in list(self._held):
                 frame = compressor.compress(self._held.pop(shard))
                 file.write(frame)

@@ -1,6 +1,7 @@
 """The window of running rows, against a real runtime."""
 
 import asyncio
+import inspect
 import threading
 import time
 
@@ -57,3 +58,14 @@ def test_when_a_run_stops_what_has_begun_is_ended_and_nothing_else_is_begun(tmp_
         assert sorted(step.begun) == list(range(HANDED_OVER))
         assert sorted(step.ended) == list(range(1, HANDED_OVER)), "what was being paid for arrived"
         assert server.log.requests == HANDED_OVER - 1
+
+
+def test_rows_that_wait_when_a_bundle_breaks_further_on_are_let_go(tmp_path):
+    with ScriptedServer(lambda body: "ok") as server:
+        roll = _Roll(Gate(), Models({"writer": Role(server.spec)}, str(tmp_path / "answers.sqlite"), "run"), 8, "")
+        roll.setup()
+        roll.start_bundle()
+        assert not list(roll.process(0, None, 0))
+        (waiting,) = roll._waiting
+        roll.teardown()
+    assert inspect.getcoroutinestate(waiting) == inspect.CORO_CLOSED

@@ -2,8 +2,6 @@
 
 import dataclasses
 import random
-import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from llm.errors import RunStopped
 from pipelines.runs.errors import RunFailed
 from pipelines.runs.folder import OutputFolder, check_sum
 from pipelines.transforms import sinks
@@ -22,6 +21,7 @@ from pipelines.transforms.sinks import WriteShards, _WriteRuns, _WriteShard, rea
 from schemas.columns import column, to_table
 from schemas.documents import Document
 from schemas.verdicts import Finding, Judgement
+from tests.disks import small_disk
 from tests.pipelines.direct import collect
 
 
@@ -175,17 +175,9 @@ def test_a_sum_that_does_not_hold_is_an_error():
 
 def test_a_full_disk_leaves_nothing_that_looks_finished(tmp_path):
     disk = tmp_path / "disk"
-    disk.mkdir()
-    if (
-        shutil.which("mount") is None
-        or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True).returncode
-    ):
-        pytest.skip("no small file system can be mounted here")
-    try:
-        noise = random.Random(3)
-        big = [Document(str(i), "", noise.randbytes(400).hex(), "en", "", "f", i) for i in range(2000)]
-        with pytest.raises(Exception, match="No space left"):
+    noise = random.Random(3)
+    big = [Document(str(i), "", noise.randbytes(400).hex(), "en", "", "f", i) for i in range(2000)]
+    with small_disk(disk, 65536):
+        with pytest.raises(RunStopped, match=f"{disk} is full"):
             write_parquet(read_rows(as_json(big), Document), str(disk / "a.parquet"))
         assert not (disk / "a.parquet").exists()
-    finally:
-        subprocess.run(["umount", disk], check=True)

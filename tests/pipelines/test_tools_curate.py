@@ -92,6 +92,7 @@ def test_a_harvest_refuses_what_repeats_and_what_is_unclear(tools, lists, tmp_pa
     assert twin["duplicate_of"] in kept and 0.7 < twin["score"] < 1
     assert told["reasons"] == {"near_duplicate": 1, "vague": 1}
     assert (told["counts"]["listed"], told["counts"]["accepted"], told["counts"]["rejected"]) == (6, 4, 2)
+    assert told["spent"] == {"tokens": server.log.tokens, "shared": False}
     assert told["calls"]["judge"]["paid"] == 5 and told["models"][0]["role"] == "judge"
     assert "judges/tool" in {prompt["name"] for prompt in told["prompts"]}
 
@@ -100,7 +101,7 @@ def test_a_harvest_may_keep_what_repeats_and_needs_no_model(tools, lists, tmp_pa
     out = tmp_path / "out"
     code, _, _ = tools("harvest", "--servers", lists, "--output", out, "--no-dedup")
     assert code == 0 and len(rows(out, "data")) == 6 and not rows(out, "rejected")
-    assert manifest(out)["calls"] == {} and manifest(out)["config"]["likeness"] is None
+    assert manifest(out)["calls"] == manifest(out)["spent"] == {} and manifest(out)["config"]["likeness"] is None
     covered = manifest(out)["coverage"]
     assert covered["tools"] == {"mcp": 6} and covered["compared"] == 6 and covered["features"]["real"]["format"] == 1.0
     assert all(Path(out, picture).is_file() for picture in covered["pictures"])
@@ -127,6 +128,7 @@ def test_a_judge_that_may_not_cost_more_stops_a_harvest_and_more_ends_it(tools, 
         code, _, stderr = tools(*argv, "--max-tokens", 1)
         assert code == 3 and "tokenmill: stopped: " in stderr and "while running" not in stderr
         assert tools(*argv)[0] == 0
+        assert manifest(tmp_path / "out")["spent"]["tokens"] == server.log.tokens
     assert manifest(tmp_path / "out")["counts"]["accepted"] == 4
 
 

@@ -19,6 +19,7 @@ from pipelines.runs.card_metadata import size_category
 from pipelines.runs.licenses import HUB_LICENSES, hub_license, license_metadata, obligations
 from pipelines.runs.masking import masked, masked_command, masked_text
 from pipelines.runs.survey import survey_run
+from pipelines.transforms.sinks import write_parquet
 from schemas.columns import column, to_table
 from schemas.knowledge import RefusedRephrasing, Rephrasing
 from tests.pipelines.runs import finished_run
@@ -102,12 +103,14 @@ class TestLoading:
         assert "No row was accepted" in body(tmp_path / "run")
         assert datasets.load_dataset(str(tmp_path / "run"), "rejected", split="train").num_rows == 14
 
-    def test_an_empty_shard_is_no_configuration(self, tmp_path):
-        manifest = finished_run.build(tmp_path / "run", accepted=0, rejected=0, broken=0)
+    def test_a_shard_without_rows_is_the_default_configuration(self, tmp_path, datasets):
+        manifest = finished_run.build(tmp_path / "run", accepted=0)
         (tmp_path / "run/data").mkdir()
-        pq.write_table(to_table([], Rephrasing), tmp_path / "run/data/train-00000-of-00001.parquet")
+        write_parquet(to_table([], Rephrasing), str(tmp_path / "run/data/train-00000-of-00001.parquet"))
         write_card(tmp_path / "run", manifest)
-        assert "configs" not in front_matter(tmp_path / "run")
+        assert [c["config_name"] for c in front_matter(tmp_path / "run")["configs"]] == ["default", "rejected"]
+        assert list(datasets.load_dataset(str(tmp_path / "run"), split="train", streaming=True)) == []
+        assert datasets.load_dataset(str(tmp_path / "run"), "rejected", split="train").num_rows == 14
 
     def test_no_row_at_all(self, tmp_path):
         manifest = finished_run.build(tmp_path / "run", accepted=0, rejected=0, broken=0)

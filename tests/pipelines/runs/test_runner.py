@@ -1,14 +1,23 @@
 """How a pipeline is run through: its counters, and what is told where it ends early."""
 
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
 import apache_beam as beam
 import orjson
 import pytest
 from apache_beam.metrics import Metrics
+from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from llm.errors import BudgetSpent
+from llm.models import Models
 from pipelines.runs.errors import RunFailed
-from pipelines.runs.runner import run_through
+from pipelines.runs.folder import OutputFolder
+from pipelines.runs.inputs import Inputs
+from pipelines.runs.runner import Runner, run_through
+from pipelines.runs.zygote import _Printed
 from pipelines.transforms import NAMESPACE
 
 
@@ -51,3 +60,30 @@ def test_a_worker_s_own_reason_stands(tmp_path):
 def test_what_beam_adds_to_a_reason_is_left_out():
     with pytest.raises(BudgetSpent, match=r"^7 of 7 tokens are spent$"):
         run_through(piped(stops), "")
+
+
+def test_what_workers_printed_is_kept_where_a_run_broke(tmp_path):
+    out, state = OutputFolder(str(tmp_path / "out")), tmp_path / "state"
+    state.mkdir()
+    (tmp_path / "out").mkdir()
+    out.begin()
+    job = SimpleNamespace(build=lambda root, *_: root | beam.Create([1]) | beam.Map(breaks))
+    models = Models(roles={}, cache="", run="", state=str(state))
+    runner = Runner(PipelineOptions(["--direct_num_workers=2"]), local=True, processes=True)
+    kept = tmp_path / "out" / ".unfinished" / "worker.log"
+    with pytest.raises(RunFailed, match=f"a disk is full.*; {kept} has"):
+        runner.execute(job, models, Inputs((), (), 0), out, 1)  # type: ignore[arg-type]
+    assert "RuntimeError: a disk is full" in kept.read_text()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_worker_that_cannot_print_goes_on():
+    full = os.open("/dev/full", os.O_WRONLY)
+    try:
+        printed = _Printed(full)
+        print("what broke", file=printed, flush=True)
+        printed.close()
+        with pytest.raises(OSError, match="No space left"), os.fdopen(os.dup(full), "w") as file:
+            print("what broke", file=file)
+    finally:
+        os.close(full)
