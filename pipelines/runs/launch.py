@@ -101,11 +101,11 @@ def _run(
     out: OutputFolder,
     prices: Prices,
 ) -> int:
-    out.check_apart(file.path for file in found.files)
     config, served, used = _config(job, args), described_models(job.roles), described_prompts(job.prompts)
     shape = {"job": job.name, "config": config, "inputs": [[f.name, f.stamp] for f in found.files]}
     fingerprint = fingerprint_of(shape, served, used)
     earlier = out.manifest()
+    out.check_apart(file.path for file in found.files)
     if earlier is not None and not _to_be_replaced(earlier, fingerprint, args, out):
         with contextlib.suppress(OSError):  # one that was killed just before its end left it
             out.end()

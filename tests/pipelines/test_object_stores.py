@@ -3,6 +3,7 @@
 import json
 import tempfile
 
+import orjson
 import pytest
 from apache_beam.io.aws import s3io
 from apache_beam.io.aws.clients.s3.fake_client import FakeS3Client
@@ -71,15 +72,16 @@ def test_a_new_run_replaces_every_shard_and_leaves_no_work_behind(out):
     for number in range(3):
         put(out.at("data", f"train-{number:05d}-of-00003.parquet"))
     put(out.at("rejected", "train-00000-of-00001.parquet"))
-    out.write("manifest.json", b"{}")
+    counts = {"accepted": 1, "rejected": 0, "failed": 0}
+    out.write("manifest.json", orjson.dumps({"counts": counts}))
     out.begin()
     put(out.at(".unfinished", "data", "shard-00004.parquet"), 5)
     out.write(".unfinished/data/run-0.jsonl.zst", b"rows")
     (described,) = out.publish()
     assert (described["file"], described["rows"]) == ("data/train-00000-of-00001.parquet", 5)
-    out.write("manifest.json", b'{"job": "x"}')
+    out.write("manifest.json", orjson.dumps({"job": "x", "counts": counts}))
     out.end()
-    assert names(out) == ["data/train-00000-of-00001.parquet", "manifest.json"] and out.manifest() == {"job": "x"}
+    assert names(out) == ["data/train-00000-of-00001.parquet", "manifest.json"] and out.manifest()["job"] == "x"
 
 
 def test_data_that_no_run_made_is_left_alone(out):
