@@ -287,8 +287,8 @@ class BatchedCache(ABC):
                 return True
             future.set_exception(
                 BudgetSpent(
-                    f"the budget of {self.budget:,} tokens is spent: {spent:,} were billed and the next call may need "
-                    f"{tokens:,}; raise it and repeat the command to go on"
+                    f"the budget of {self.budget:,} tokens is spent: {spent:,} were billed (by earlier runs into this folder, "
+                    f"too) and the next call may need {tokens:,}; raise it and repeat the command to go on"
                 )
             )
         return False

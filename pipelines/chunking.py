@@ -21,6 +21,8 @@ _WINDOW = 20_000
 where quotation marks are many and have no partner. A sentence that is longer is looked for without such marks."""
 _QUOTES = dict.fromkeys(map(ord, "\"'‘’‚‛“”„‟‹›«»「」『』《》〈〉()[]{}"), "_")
 _FENCE = re.compile(r"^(```|~~~)", re.MULTILINE)
+_NO_SENTENCE = 4
+"""Targets that no sentence is as long as."""
 
 
 def count_tokens(text: str) -> int:
@@ -57,6 +59,8 @@ class _Unit:
 def chunk(text: str, target: int = 256, language: str = "en") -> list[Chunk]:
     """Cut a text into chunks of about `target` tokens, at most a quarter more unless one sentence alone is longer.
 
+    Many lines without the end of a sentence (a list of names, a poem) are cut between lines.
+
     The chunks' texts concatenate to `text`.
     """
     if target < 1:
@@ -66,7 +70,7 @@ def chunk(text: str, target: int = 256, language: str = "en") -> list[Chunk]:
     total = count_tokens(text)
     if total <= target * 1.25:
         return [Chunk(text, total)]
-    units = _units(text, language)
+    units = _units(text, language, _NO_SENTENCE * target)
     # Equal parts read better than full ones and a remnant.
     share = total / max(1, round(total / target))
     return _packed(units, share, target * 1.25)
@@ -104,10 +108,15 @@ def _packed(units: list[_Unit], share: float, limit: float) -> list[Chunk]:
     return chunks
 
 
-def _units(text: str, language: str) -> list[_Unit]:
+def _units(text: str, language: str, longest: int) -> list[_Unit]:
+    """Sentences and blocks of code; what is longer than `longest` tokens and has several lines is no sentence but a list
+    or a poem, and its lines are units.
+    """
     pieces: list[str] = []
     for part, is_code in _code_blocks(text):
-        pieces += [part] if is_code else _sentences(part, language)
+        for piece in [part] if is_code else _sentences(part, language):
+            lines = not is_code and len(piece) > longest and "\n" in piece.strip() and count_tokens(piece) > longest
+            pieces += piece.splitlines(keepends=True) if lines else [piece]
     if len(pieces) > 1 and not pieces[0].strip():
         pieces[:2] = [pieces[0] + pieces[1]]
     units = []

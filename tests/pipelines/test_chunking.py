@@ -121,3 +121,18 @@ def test_join_follows_the_source_and_the_form():
         ("Ada: yes.", "Bob: no."),
     ]:
         assert join(before, after, new_paragraph=False) == f"{before}\n\n{after}"
+
+
+def test_lines_without_the_end_of_a_sentence_are_cut_between_lines():
+    lines = [f"{word} {number} meets another\n" for number in range(400) for word in ("Alder", "birch", "Cedar")]
+    text = "".join(lines)
+    chunks = chunk(text, 100)
+    assert "".join(c.text for c in chunks) == text
+    assert max(c.tokens for c in chunks) <= 125 and len(chunks) < 120
+    assert all(c.text.splitlines(keepends=True)[0] in lines for c in chunks)
+
+
+def test_a_sentence_that_is_wrapped_stays_whole():
+    sentence = "The keeper of the light " + "wrote one more line\n" * 60 + "and slept."
+    text = f"{sentence} {sentence}"
+    assert [c.body for c in chunk(text, 100)] == [sentence, sentence]
