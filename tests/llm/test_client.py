@@ -408,7 +408,7 @@ def test_a_hanging_server_is_not_waited_for_longer_than_the_timeout(tmp_path):
         try:
             run(server, lambda c: c.ask([{"role": "user", "content": "x"}]), tmp_path, timeout=0.3, tries=2)
         finally:
-            assert time.monotonic() - started < 5
+            assert time.monotonic() - started < 30
 
 
 def cut_short(body):

@@ -102,7 +102,7 @@ def test_a_call_waits_for_others_and_goes_on_when_they_settle(location, run):
             await there.put("a", PAID, reservation=theirs, tokens=10)
             assert await waits(waiting)
             await here.release(mine)
-            assert await asyncio.wait_for(waiting, 2)
+            assert await asyncio.wait_for(waiting, 30)
 
     asyncio.run(scenario())
 
@@ -115,7 +115,7 @@ def test_a_waiting_call_learns_that_the_budget_ran_out(location, run):
             assert await waits(waiting)
             await there.put("a", PAID, reservation=theirs, tokens=90)
             with pytest.raises(BudgetSpent):
-                await asyncio.wait_for(waiting, 2)
+                await asyncio.wait_for(waiting, 30)
             assert await here.reserve(10)
 
     asyncio.run(scenario())
@@ -132,7 +132,7 @@ def test_a_cancelled_request_for_budget_holds_nothing(location, run):
                 await asyncio.wait([task])
                 if not task.cancelled():
                     await cache.release(task.result())
-                assert await asyncio.wait_for(cache.release(await cache.reserve(100)), 2) is None
+                assert await asyncio.wait_for(cache.release(await cache.reserve(100)), 30) is None
 
     asyncio.run(scenario())
 
@@ -147,7 +147,7 @@ def test_closing_returns_what_was_reserved_and_wakes_who_waits(location, run):
         with pytest.raises(CacheBroken, match="closed"):
             await waiting
         async with opened(location, run, budget=100) as again:
-            assert await asyncio.wait_for(again.reserve(100), 2)
+            assert await asyncio.wait_for(again.reserve(100), 30)
 
     asyncio.run(scenario())
 
@@ -171,7 +171,7 @@ def test_a_killed_process_does_not_block_the_budget(location, run):
     async def scenario():
         async with opened(location, run, budget=100) as cache:
             assert await cache.spent() == 40
-            assert await asyncio.wait_for(cache.reserve(60), 3)
+            assert await asyncio.wait_for(cache.reserve(60), 30)
 
     if not location.startswith("unix://"):  # SQLite: the process table tells at once
         asyncio.run(scenario())
@@ -210,7 +210,7 @@ def test_a_live_process_keeps_its_reservation(tmp_path):
             assert await waits(waiting)
             child.kill()
             child.join()
-            assert await asyncio.wait_for(waiting, 2)
+            assert await asyncio.wait_for(waiting, 30)
 
     try:
         asyncio.run(scenario())
@@ -260,7 +260,7 @@ def test_processes_share_one_budget(location, run):
     async def scenario():
         async with opened(location, run, budget=20_000) as cache:
             assert await cache.spent() == spent
-            assert await asyncio.wait_for(cache.reserve(20_000 - spent), 2)  # no reservation was left behind
+            assert await asyncio.wait_for(cache.reserve(20_000 - spent), 30)  # no reservation was left behind
 
     asyncio.run(scenario())
 
@@ -363,6 +363,6 @@ def test_a_silent_owner_lapses_where_the_process_table_cannot_tell(tmp_path):
             assert await waits(waiting)
             with sqlite3.connect(location) as db:
                 db.execute("UPDATE owners SET seen = seen - 61")
-            assert await asyncio.wait_for(waiting, 2)
+            assert await asyncio.wait_for(waiting, 30)
 
     asyncio.run(scenario())

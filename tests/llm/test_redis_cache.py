@@ -212,7 +212,7 @@ def test_a_commit_whose_answer_was_lost_is_counted_once(server, tmp_path):
             assert stored == Entry(200, b"b")
             assert await cache.spent() == 11
             await cache.release(hold)
-            assert await asyncio.wait_for(cache.reserve(89), 2)  # the repeated batch reserved once, too
+            assert await asyncio.wait_for(cache.reserve(89), 30)  # the repeated batch reserved once, too
             await cache.close()
 
     asyncio.run(scenario())
@@ -232,7 +232,7 @@ def test_a_server_gone_for_good_is_one_clear_line(server):
             started = time.monotonic()
             with pytest.raises(CacheBroken):  # it is known to be gone: nobody waits a minute for each further call
                 await cache.get(address(0))
-            assert time.monotonic() - started < 5
+            assert time.monotonic() - started < 30
             server.start()
             assert await cache.get(address(0)) == Entry(200, b"a")
 
@@ -244,13 +244,13 @@ def test_the_heartbeat_keeps_a_reservation_alive(server, monkeypatch):
 
     async def scenario():
         async with opened(server.url, budget=100) as here, opened(server.url, budget=100) as there:
-            here.owner_ttl = 0.3
+            here.owner_ttl = 1.0
             await here.reserve(60)
             waiting = asyncio.create_task(there.reserve(60))
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(2.5)
             assert not waiting.done()
             here._alarm.cancel()  # the process stalls
-            assert await asyncio.wait_for(waiting, 2)
+            assert await asyncio.wait_for(waiting, 30)
 
     asyncio.run(scenario())
 

@@ -62,9 +62,9 @@ DOUBLING = {f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in ran
     ],
 )
 def test_hostile_and_wrong_schemas_are_refused_fast(schema, reason):
-    began = time.perf_counter()
+    began = time.process_time()
     verdict = validate(spec(schema))
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
     assert (verdict.check, verdict.passed, verdict.reason) == ("valid", False, reason)
     assert "input schema" in verdict.findings[0].detail
     output = orjson.dumps(schema).decode() if not isinstance(schema, str) else schema

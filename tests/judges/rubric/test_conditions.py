@@ -113,10 +113,10 @@ def test_a_broken_condition_is_refused_when_it_is_made(op, value, line):
 
 def test_hostile_patterns_take_no_time():
     text = {"x": "a" * 50_000 + "!"}
-    started = time.perf_counter()
+    started = time.process_time()
     assert not holds(Condition("/x", "matches", "^(a+)+$"), text)
     assert not holds(Condition("/x", "schema", '{"type":"string","pattern":"^(a|a)*$"}'), text)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 _JSON = st.recursive(
