@@ -231,6 +231,8 @@ def test_what_is_missing_or_wrong_is_one_line_before_any_call(tools, tmp_path, r
             (chain(tools, tmp_path / "o", server, "--votes", 2), "--votes 2"),
             (chain(tools, tmp_path / "o", server, "--levels", "hard=1"), "--levels hard=1"),
             (chain(tmp_path / "none", tmp_path / "o", server), "no such file"),
+            (chain(tools, "nosuch://x/o", server), "--output nosuch://x/o: cannot be read"),
+            (("agentic", "agents", "--tools", tools, "--output", "nosuch://x/o"), "nosuch://x/o: cannot be read"),
         ):
             code, _, err = run(*argv)
             assert code == 2 and told in err and len(err.strip().splitlines()) == 1, (argv, err)

@@ -35,14 +35,20 @@ class OutputFolder:
     """An output folder by its path or URL.
 
     Raises:
-        UsageError: a URL with characters that mean a pattern to an object store.
+        UsageError: a URL with characters that mean a pattern to an object store, or of a store that is not installed here.
     """
 
     path: str
 
     def __post_init__(self) -> None:
-        if not self.local and set(self.path) & set("*?[]"):
+        if self.local:
+            return
+        if set(self.path) & set("*?[]"):
             raise UsageError(f"--output {self.path}: a URL must be without * ? [ ]")
+        try:
+            FileSystems.get_filesystem(self.path)
+        except ValueError as error:
+            raise UsageError(f"--output {self.path}: cannot be read: {_line(error)}") from None
 
     @property
     def local(self) -> bool:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystems import FileSystems
 
 from pipelines.runs.errors import UsageError
+from pipelines.runs.folder import OutputFolder
 from schemas.columns import to_table
 
 
@@ -42,7 +43,7 @@ def made_input(
         UsageError: they cannot be written; and what `rows` raises.
     """
     kept = args.output and not args.preview and not args.estimate
-    parent = FileSystems.join(args.output.rstrip("/"), folder) if kept else _temporary()
+    parent = OutputFolder(args.output.rstrip("/")).at(folder) if kept else _temporary()
     path = FileSystems.join(parent, f"{hashlib.sha256(orjson.dumps(shape)).hexdigest()[:16]}.parquet")
     if not FileSystems.exists(path):
         table = to_table(rows(), row_type)
