@@ -118,7 +118,14 @@ def test_an_interrupted_run_says_so_in_one_line_and_goes_on_where_it_was(tmp_pat
     with ScriptedServer(Writer(), latency=0.4) as server:
         argv = [*command(server, corpus, tmp_path / "out", tmp_path / "a.sqlite", mode), "--no-judge"]
         argv[argv.index("--max-concurrency") + 1] = "4"
-        process = subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            argv,
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a suite in the background ignores it
+        )
         end = time.monotonic() + 60
         while server.log.answered < 4 and time.monotonic() < end:
             time.sleep(0.002)
