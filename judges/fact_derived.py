@@ -219,13 +219,8 @@ _SENTENCE_END = re.compile(r"[.!?](?=\s|$)|\n")
 def unit_left_out(fact: Fact, text: str, facts: Facts) -> bool:
     """Whether `text` states the number without its unit, in a sentence that measures another in it: "two minutes at 500
     rpm, then ten at 2,500"."""
-    return any(
-        not bare.unit
-        and bare.keys[0] == fact.keys[0]
-        and any(f.unit == fact.unit and begin <= f.start < end for f in facts.numbers)
-        for bare in facts.numbers
-        for begin, end in [_sentence(text, bare)]
-    )
+    sentences = [_sentence(text, f) for f in facts.numbers if f.keys[0] == fact.keys[0] and not f.unit]
+    return any(f.unit == fact.unit and begin <= f.start < end for begin, end in sentences for f in facts.numbers)
 
 
 def _adds_up(fact: Fact, text: str, facts: Facts) -> bool:
@@ -263,11 +258,12 @@ def _lists(fact: Fact, text: str) -> bool:
     return False
 
 
-def _listed_below(text: str, end: int) -> int:
-    """How many items the list has, or rows the table, that stands below a sentence which ends at `end`."""
+def _listed_below(text: str, end: int) -> int | None:
+    """How many items the list has, or rows the table, that stands below a sentence which ends at `end`; None when there
+    is none."""
     head, _, below = text[end : end + _BLOCK].partition("\n")
     if len(head) > 1:
-        return 0
+        return None
     items = rows = 0
     for line in below.splitlines():
         if _ITEM.match(line) and not rows:
@@ -276,7 +272,7 @@ def _listed_below(text: str, end: int) -> int:
             rows += 1
         elif line.strip() and not (items and line[0] in " \t"):
             break
-    return items or max(0, rows - 2)  # a table begins with its header and a rule
+    return items or (rows - 2 if rows > 2 else None)  # a table begins with its header and a rule
 
 
 def lists_at_once(fact: Fact, text: str) -> bool:

@@ -553,6 +553,7 @@ def test_what_technical_texts_say_otherwise_is_kept(source, rewrite):
     ("source", "rewrite", "reason"),
     [
         ("The fair is in May. May we come? asked Tom.", "The fair is in June. May we come? asked Tom.", "date_added"),
+        ("The team lost on Monday.", "The team won zero games, as Monday showed.", "number_added"),
         ("The 2012 Giants won.", "The 2012 champions won.", "name_lost"),
         (
             "The screw is 10 mm longer. Run it for two minutes.",
