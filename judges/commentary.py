@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from judges import patterns
 from judges.hints import Hints
+from llm.thinking import TAG
 from schemas.verdicts import Finding, Verdict
 
 CHECK = "commentary"
@@ -27,7 +28,7 @@ _WRAPPER = re.compile(
     r"<(?P<tag>(?:passage|rewrite|rewritten|rephrased|text|document|source|output|answer|result|chunk)[\w-]*)>",
     re.IGNORECASE,
 )
-_THINKING = re.compile(r"</?(?:think(?:ing)?|thought|reasoning)>", re.IGNORECASE)
+_THINKING = re.compile(rf"</?(?:{TAG})>", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from schemas.verdicts import Finding, Verdict
 
 CHECK = "copying"
 _QUOTATION = re.compile(r'"[^"\n]{1,1000}"|“[^”\n]{1,1000}”|„[^“”\n]{1,1000}[“”]|«[^»\n]{1,1000}»|「[^」\n]{1,1000}」')
-_FENCE = re.compile(r"^(?:```|~~~)", re.MULTILINE)
 _FENCED = re.compile(r"^(?:```|~~~)[^\n]*\n.*?(?:^(?:```|~~~)|\Z)", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"[=(){}\[\]<>;_\\|$#@&*+^~]")
 """What prose that somebody has fenced in seldom has."""
@@ -74,12 +73,11 @@ def _quoted_ngrams(source: str) -> frozenset[tuple[str, ...]]:
 
 def _kept_lines(source: str) -> frozenset[str]:
     """Lines that have no other wording: fenced code, and rows of tables whose cells are short."""
-    fenced = (
-        [line for block in _FENCED.finditer(source) for line in block[0].splitlines()] if _FENCE.search(source) else []
-    )
-    code = {line.strip() for line in fenced if len(split(line)) < N or _CODE.search(line)}
-    rows = {line.strip() for line in source.splitlines() if line.count("|") > 1} if "|" in source else set()
-    return frozenset(code | {row for row in rows if all(len(split(cell)) < N for cell in row.split("|"))}) - {""}
+    fenced = [line for block in _FENCED.finditer(source) for line in block[0].splitlines()]
+    rows = [line for line in source.splitlines() if line.count("|") > 1]
+    kept = [line for line in fenced if len(split(line)) < N or _CODE.search(line)]
+    kept += [row for row in rows if all(len(split(cell)) < N for cell in row.split("|"))]
+    return frozenset(map(str.strip, kept)) - {""}
 
 
 def _without(text: str, lines: frozenset[str]) -> str:

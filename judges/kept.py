@@ -16,6 +16,7 @@ from pathlib import Path
 import orjson
 
 import judges
+from llm import thinking
 from llm.call import Answer, sha256
 from prompts import fence
 from schemas.verdicts import Finding, Verdict
@@ -83,7 +84,7 @@ def _code() -> bytes:
     """Digest of the source of all checks, of Python and of the packages."""
     parts = [f"{sys.version_info[:3]} {sys.platform}".encode()]
     root = Path(judges.__file__).parent
-    for path in (*sorted((*root.rglob("*.py"), *root.rglob("*.txt"))), Path(fence.__file__)):
+    for path in (*sorted((*root.rglob("*.py"), *root.rglob("*.txt"))), Path(fence.__file__), Path(thinking.__file__)):
         parts += [f"\n{path.name}\n".encode(), path.read_bytes()]
     for package in _RESTS_ON:
         try:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-_TAG = "think|thinking|thought|reasoning"
-_OPENED = re.compile(rf"\s*<(?:{_TAG})>", re.IGNORECASE)
-_BLOCK = re.compile(rf"\s*<({_TAG})>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
+TAG = "think|thinking|thought|reasoning"
+"""Names of the tags that models think between."""
+_OPENED = re.compile(rf"\s*<(?:{TAG})>", re.IGNORECASE)
+_BLOCK = re.compile(rf"\s*<({TAG})>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
 # Templates that open the block in the prompt leave its end alone on a line or at the end of one. Prose about such a tag
 # goes on behind it.
-_REST = re.compile(rf"</({_TAG})>[^\S\n]*(?:\n\s*|\Z)", re.IGNORECASE)
+_REST = re.compile(rf"</({TAG})>[^\S\n]*(?:\n\s*|\Z)", re.IGNORECASE)
 
 
 def without_thinking(text: str) -> str:

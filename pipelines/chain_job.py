@@ -20,6 +20,7 @@ from pipelines.runs.launch import launch
 from pipelines.runs.report import write_report
 from pipelines.runs.stages import stage_entry
 from pipelines.runs.survey import survey_run
+from pipelines.transforms.files import whole_path
 from schemas.manifest import Manifest
 
 STAGES = "stages"
@@ -81,7 +82,7 @@ def _run(args: argparse.Namespace, beam_args: Sequence[str]) -> int:
     for stage in CHAIN[1:]:  # what is wrong with a later stage's flags is told before the first one has cost anything
         stage.make(argparse.Namespace(**vars(args)))
     output = args.output.rstrip("/")
-    args.account = f"agentic {output if '://' in output else Path(output).resolve()}"
+    args.account = f"agentic {whole_path(output)}"
     produced, args.stages = args.input, []
     OutputFolder(output).check_ours()
     for number, stage in enumerate(CHAIN, 1):

@@ -41,6 +41,7 @@ from pipelines.runs.folder import OutputFolder
 from pipelines.runs.job import Job
 from pipelines.runs.launch import launch
 from pipelines.tool_flags import Curation, add_curation, curation
+from pipelines.transforms.files import whole_path
 from pipelines.transforms.records import RecordParser
 from schemas.agentic import Domain
 from schemas.tools import ToolSpec, to_openai
@@ -128,7 +129,7 @@ def _stage(
     """The flags of one stage; all stages draw on one budget."""
     account = ""
     if args.output:
-        account = f"{NAME} {args.output if '://' in args.output else Path(args.output).resolve()}"
+        account = f"{NAME} {whole_path(args.output)}"
     return argparse.Namespace(**{**vars(args), "input": inputs, "output": output, "limit": limit, "account": account})
 
 

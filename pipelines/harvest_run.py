@@ -40,6 +40,7 @@ from pipelines.runs.tool_card import write_tool_card
 from pipelines.tool_flags import Curation, curation
 from pipelines.tool_quality import CurateTools
 from pipelines.tool_specs import build
+from pipelines.transforms.files import whole_path
 from tools_repo.harvest import Harvester
 from tools_repo.sources import Source
 
@@ -131,7 +132,7 @@ def _models(args: argparse.Namespace, chosen: Curation, out: OutputFolder, state
     return Models(
         roles=chosen.roles,
         cache=args.cache or default_cache(),
-        run=f"{JOB} {Path(out.path).resolve()}",
+        run=f"{JOB} {whole_path(out.path)}",
         budget=args.max_tokens,
         state=str(own),
     )

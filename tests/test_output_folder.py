@@ -149,11 +149,14 @@ def test_a_seed_beyond_64_bits_is_refused(corpus, tmp_path, run, capsys, seed):
     assert "--seed: must be within 64 bits" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("counted", "named"), [(200, "corpus.parquet"), (0, "the input")])
-def test_rows_that_a_broken_parquet_file_loses_are_named(tmp_path, run, monkeypatch, counted, named):
+@pytest.mark.parametrize(
+    ("file", "counted", "named"),
+    [("a.parquet", 200, "a.parquet"), ("A.PARQUET", 200, "A.PARQUET"), ("a.parquet", 0, "the input")],
+)
+def test_rows_that_a_broken_parquet_file_loses_are_named(tmp_path, run, monkeypatch, file, counted, named):
     for module in ("transforms.sources", "runs.launch"):
         monkeypatch.setattr(f"pipelines.{module}.COUNTED_FILES", counted)
-    corpus, out = tmp_path / "corpus.parquet", tmp_path / "out"
+    corpus, out = tmp_path / file, tmp_path / "out"
     pq.write_table(pa.Table.from_pylist(list(documents(9, 4))), corpus, row_group_size=3)
     broken = pq.read_metadata(corpus).row_group(1).column(0)
     start = broken.dictionary_page_offset or broken.data_page_offset

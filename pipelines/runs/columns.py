@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from pipelines.runs.errors import UsageError
+from pipelines.runs.errors import UsageError, line_of
 from pipelines.transforms.sources import PARQUET, Parser, Piece, RowUnreadable, ends_with, raw_rows
 
 SAMPLED = 20
@@ -32,8 +32,7 @@ def columns_of(path: str, name: str) -> dict[str, str] | None:
     try:
         sample = [values for _, values in itertools.islice(raw_rows(Piece(path, name), None, 1 << 26), SAMPLED)]
     except Exception as error:  # each kind of compression has its own
-        line = " ".join(str(error).split())[:300] or type(error).__name__
-        raise UsageError(f"--input {path}: not readable: {line}") from None
+        raise UsageError(f"--input {path}: not readable: {line_of(error)}") from None
     if not sample:
         return None
     good = [values for values in sample if not isinstance(values, RowUnreadable)]

@@ -9,3 +9,8 @@ class UsageError(Exception):
 
 class RunFailed(Exception):
     """The run ended early or its result does not add up; nothing half-made looks finished."""
+
+
+def line_of(error: BaseException) -> str:
+    """What an error says, on one line."""
+    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -18,9 +18,17 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
-from pipelines.runs.errors import RunFailed, UsageError
+from pipelines.runs.errors import RunFailed, UsageError, line_of
 from pipelines.runs.figures import by_count
-from pipelines.transforms.files import delete_file, delete_folder, files_in, folder_exists, is_local, replace_file
+from pipelines.transforms.files import (
+    delete_file,
+    delete_folder,
+    files_in,
+    folder_exists,
+    is_local,
+    replace_file,
+    whole_path,
+)
 from pipelines.transforms.sinks import EMPTY
 
 KINDS = ("data", "rejected", "failed")
@@ -48,7 +56,7 @@ class OutputFolder:
         try:
             FileSystems.get_filesystem(self.path)
         except ValueError as error:
-            raise UsageError(f"--output {self.path}: cannot be read: {_line(error)}") from None
+            raise UsageError(f"--output {self.path}: cannot be read: {line_of(error)}") from None
 
     @property
     def local(self) -> bool:
@@ -69,7 +77,7 @@ class OutputFolder:
             with FileSystems.open(self.at(MANIFEST), compression_type=CompressionTypes.UNCOMPRESSED) as file:
                 content = file.read()
         except Exception as error:  # each filesystem has errors of its own
-            raise UsageError(f"--output {self.path}: cannot be read: {_line(error)}") from None
+            raise UsageError(f"--output {self.path}: cannot be read: {line_of(error)}") from None
         try:
             manifest = orjson.loads(content)
         except ValueError:
@@ -121,9 +129,9 @@ class OutputFolder:
         Raises:
             UsageError: one of these files would be replaced by a run.
         """
-        written = [_whole(self.at(name)) for name in (*KINDS, WORK, MANIFEST, *PAGES)]
+        written = [whole_path(self.at(name)) for name in (*KINDS, WORK, MANIFEST, *PAGES)]
         for path in inputs:
-            whole = _whole(path)
+            whole = whole_path(path)
             if any(whole == place or whole.startswith(f"{place}/") for place in written):
                 raise UsageError(f"--output {self.path}: the input {path} lies there; choose another folder")
 
@@ -139,7 +147,7 @@ class OutputFolder:
             for kind in KINDS:
                 FileSystems.mkdirs(self.at(WORK, kind))
         except Exception as error:
-            raise UsageError(f"--output {self.path}: cannot be written: {_line(error)}") from None
+            raise UsageError(f"--output {self.path}: cannot be written: {line_of(error)}") from None
 
     def unfinished(self, kind: str) -> list[str]:
         """Complete shards of one kind in the work folder, in shard order."""
@@ -179,11 +187,6 @@ class OutputFolder:
             OSError: something in it cannot be deleted.
         """
         delete_folder(self.at(WORK))
-
-
-def _whole(path: str) -> str:
-    """The one name of a file or folder of this machine that may be given by several."""
-    return str(Path(path).resolve()) if is_local(path) else path
 
 
 def _describe(path: str) -> dict[str, Any]:
@@ -234,7 +237,3 @@ def check_sum(counts: dict[str, int], tasks_per_row: int) -> None:
             f"tasks each make {expected} rows, but {counts['accepted']} accepted + {counts['rejected']} rejected + "
             f"{counts['failed']} failed are {found}. The shards are left in {WORK}/"
         )
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -17,7 +17,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from pipelines.runs import columns
 from pipelines.runs.ending import OK, say
-from pipelines.runs.errors import UsageError
+from pipelines.runs.errors import UsageError, line_of
 from pipelines.runs.folder import KINDS, MANIFEST
 from pipelines.transforms.files import is_local
 from pipelines.transforms.sources import FORMATS, PARQUET, TEXT, Parser, Piece, ends_with, raw_rows
@@ -109,7 +109,7 @@ def _match(pattern: str) -> list[tuple[str, int, float]]:
             whole = FileSystems.join(pattern, "data", "*.parquet") if finished else pattern
         (result,) = FileSystems.match([whole])
     except Exception as error:
-        raise UsageError(f"--input {pattern}: {_first_line(error)}") from None
+        raise UsageError(f"--input {pattern}: {line_of(error)}") from None
     found = [
         (str(Path(m.path)) if is_local(m.path) else m.path, m.size_in_bytes, m.last_updated_in_seconds or 0.0)
         for m in result.metadata_list
@@ -246,7 +246,7 @@ def _row_groups(path: str) -> list[int]:
             metadata = pq.ParquetFile(raw).metadata
             return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
     except (OSError, pa.ArrowException) as error:
-        raise UsageError(f"--input {path}: not readable as Parquet: {_first_line(error)}") from None
+        raise UsageError(f"--input {path}: not readable as Parquet: {line_of(error)}") from None
 
 
 def check_columns(inputs: Inputs, parser: Parser) -> None:
@@ -261,7 +261,3 @@ def check_columns(inputs: Inputs, parser: Parser) -> None:
             present = columns.columns_of(file.path, file.name)
             if present is not None:
                 columns.check(file.path, present, parser)
-
-
-def _first_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__

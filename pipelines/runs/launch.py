@@ -33,8 +33,9 @@ from pipelines.runs.record import (
     tell,
 )
 from pipelines.runs.runner import choose
+from pipelines.transforms.files import whole_path
 from pipelines.transforms.rollout import EXTRA
-from pipelines.transforms.sources import COUNTED_FILES, PARQUET
+from pipelines.transforms.sources import COUNTED_FILES, PARQUET, ends_with
 from schemas.manifest import Manifest
 
 SHARD_BYTES = 64_000_000
@@ -77,11 +78,10 @@ def _launch(job: Job, args: argparse.Namespace, beam_args: Sequence[str]) -> int
 
 def models_of(job: Job, args: argparse.Namespace, state: str) -> Models:
     """What workers need to make a job's calls. `args.account` names the ledger where several runs share one budget."""
-    target = args.output or "preview"
     return Models(
         roles=job.roles,
         cache=args.cache or default_cache(),
-        run=getattr(args, "account", "") or f"{job.name} {target if '://' in target else Path(target).resolve()}",
+        run=getattr(args, "account", "") or f"{job.name} {whole_path(args.output or 'preview')}",
         budget=args.max_tokens,
         max_concurrency=args.max_concurrency,
         timeout=args.timeout,
@@ -213,7 +213,7 @@ def _lost(found: inputs.Inputs, counters: dict[str, int]) -> dict[str, int]:
     and stands for the row at which it does."""
     told: dict[str, int] = {}
     for piece in found.pieces:
-        if piece.path.endswith(PARQUET):
+        if ends_with(piece.path, PARQUET):
             told[piece.name] = told.get(piece.name, 0) + piece.rows
     if len({piece.name for piece in found.pieces}) > COUNTED_FILES:  # not counted by file
         if len(told) < len(found.files) or found.rows is None:

@@ -18,6 +18,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from pipelines.runs.errors import UsageError
 from pipelines.runs.folder import OutputFolder
+from pipelines.transforms.files import is_local, replace_file
 from schemas.columns import to_table
 
 
@@ -48,12 +49,12 @@ def made_input(
     if not FileSystems.exists(path):
         table = to_table(rows(), row_type)
         try:
-            if "://" not in parent:
+            if is_local(parent):
                 Path(parent).mkdir(parents=True, exist_ok=True)
             part = f"{path}.part-{os.getpid()}"
             with FileSystems.create(part, "application/octet-stream", compression_type="uncompressed") as file:
                 pq.write_table(table, file, row_group_size=group, compression="zstd")
-            FileSystems.rename([part], [path])
+            replace_file(part, path)
         except OSError as error:
             raise UsageError(f"--output {parent}: {error.strerror or error}") from None
     args.input = [path]

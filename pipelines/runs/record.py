@@ -125,10 +125,10 @@ def tell(manifest: Manifest, out: OutputFolder, *lines: str) -> None:
     for what, found in (("refused for", manifest.reasons), ("failed with", manifest.errors)):
         if found:
             print(f"{what}: " + ", ".join(f"{reason} {n:,}" for reason, n in list(found.items())[:8]))
-    for error in list(manifest.errors)[:1]:
-        message = an_example(
-            [out.at(file["file"]) for file in manifest.files if file["file"].startswith(f"{FAILED}/")], error
-        )
+    if manifest.errors:
+        error = next(iter(manifest.errors))
+        shards = [out.at(file["file"]) for file in manifest.files if file["file"].startswith(f"{FAILED}/")]
+        message = an_example(shards, error)
         print(f"  {error}, such as: {one_line(masked_text(message), 300)}")
     print(f"report  {out.at('report.html')}\ndata    {out.at('data')}\ncard    {out.at('README.md')}")
     for role, calls in manifest.calls.items():

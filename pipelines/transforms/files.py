@@ -13,6 +13,11 @@ def is_local(path: str) -> bool:
     return "://" not in path
 
 
+def whole_path(path: str) -> str:
+    """The one name of a file or folder of this machine that may be given by several; a URL as it is."""
+    return str(Path(path).resolve()) if is_local(path) else path
+
+
 def folder_exists(folder: str) -> bool:
     """Whether a folder is there; in an object store, whether anything is in it."""
     if FileSystems.get_filesystem(folder).has_dirs():
