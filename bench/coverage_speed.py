@@ -1,6 +1,6 @@
 """How fast is the coverage check on one core?
 
-    python -m bench.coverage_speed
+    python -m tokenmill.bench.coverage_speed
 
 Chunks of about 256 tokens (190 words) and documents of 60 words are cut from the fidelity bench's passages; every pair
 is new to the check, so that its memory of source chunks does not help, except on the line that says so.
@@ -11,9 +11,9 @@ from __future__ import annotations
 import random
 import time
 
-from bench.fidelity.data import pairs
-from judges import facts
-from judges.coverage import Coverage
+from tokenmill.bench.fidelity.data import pairs
+from tokenmill.judges.facts import extract
+from tokenmill.judges.facts.coverage import Coverage
 
 
 def texts(words: int, count: int, seed: int = 0) -> list[tuple[str, str]]:
@@ -43,7 +43,7 @@ def seconds(work: list[tuple[str, str]], *, warm: bool = False, repeats: int = 3
     best = float("inf")
     for _ in range(repeats):
         if not warm:
-            facts.forget()
+            extract.forget()
         start = time.process_time()
         for source, rewrite in work:
             check(source, rewrite)

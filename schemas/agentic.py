@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from schemas.columns import column
-from schemas.tools import ToolSpec
+from tokenmill.schemas.columns import column
+from tokenmill.schemas.tools import ToolSpec
 
 ONE_CALL, SEVERAL_CALLS, DEPENDENT_CALLS, PARALLEL_CALLS = (
     "one_call",

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from schemas.columns import column
-from schemas.verdicts import Finding
+from tokenmill.schemas.columns import column
+from tokenmill.schemas.verdicts import Finding
 
 FUNCTION, REPOSITORY = "function", "repository"
 CODE_KINDS = (FUNCTION, REPOSITORY)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from schemas.columns import column
+from tokenmill.schemas.columns import column
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from schemas.columns import column
-from schemas.tools import ToolSpec
+from tokenmill.schemas.columns import column
+from tokenmill.schemas.tools import ToolSpec
 
 
 @dataclass(frozen=True, kw_only=True)

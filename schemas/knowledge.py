@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from schemas.columns import column
-from schemas.documents import Document
-from schemas.verdicts import Judgement
+from tokenmill.schemas.columns import column
+from tokenmill.schemas.documents import Document
+from tokenmill.schemas.verdicts import Judgement
 
 
 @dataclass(frozen=True)

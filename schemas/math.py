@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.columns import column
-from schemas.verdicts import Judgement
+from tokenmill.schemas.columns import column
+from tokenmill.schemas.verdicts import Judgement
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-
-from schemas.columns import column
+from tokenmill.schemas.columns import column
 
 MCP, OPENAPI, SYNTHETIC = "mcp", "openapi", "synthetic"
 ORIGINS = (MCP, OPENAPI, SYNTHETIC)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from schemas.columns import column
-from schemas.tools import ToolSpec
+from tokenmill.schemas.columns import column
+from tokenmill.schemas.tools import ToolSpec
 
 DOMAIN, SERVER, NEIGHBOURS = "domain", "server", "neighbours"
 """How a tool-set was drawn: from one synthetic domain, from one real server, among tools of like meaning."""

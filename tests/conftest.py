@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, settings
 
-import beam_runner
+from tokenmill import cli
 
 # How long an example takes says more about the machine than about the code; a first draw even builds Unicode tables.
 settings.register_profile("tokenmill", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -18,7 +18,7 @@ def run(tmp_path, capsys):
         argv = [str(a) for a in argv]
         if argv[0] != "publish" and "--cache" not in argv:
             argv += ["--cache", str(tmp_path / "answers.sqlite")]
-        code = beam_runner.main(argv)
+        code = cli.main(argv)
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from llm.call import Answer, Usage
+from tokenmill.inference.call import Answer, Usage
 
 
 @dataclass

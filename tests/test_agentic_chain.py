@@ -13,16 +13,16 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tokenmill.bench.servers.agents import calling, results
+from tokenmill.bench.servers.scripted import ScriptedServer, completion
+from tokenmill.bench.servers.troupe import Troupe, fenced, text_of
+from tokenmill.pipelines.transforms.sinks import write_parquet
+from tokenmill.schemas.columns import to_table
+from tokenmill.schemas.tools import ToolSpec
 
-import beam_runner
-from pipelines.transforms.sinks import write_parquet
-from schemas.columns import to_table
-from schemas.tools import ToolSpec
 from tests.outputs import manifest, rows
 from tests.servers.agency import Agency, parcel_tools
-from tests.servers.agents import calling, results
-from tests.servers.scripted import ScriptedServer, completion
-from tests.servers.troupe import Troupe, fenced, text_of
+from tokenmill import cli
 
 ROOT = Path(__file__).resolve().parents[1]
 _PARCEL = re.compile(r"P-\d+")
@@ -134,7 +134,7 @@ def test_a_killed_chain_of_several_processes_goes_on_where_it_was(tools, tmp_pat
             "--cache",
             str(tmp_path / "calm.sqlite"),
         ]
-        assert beam_runner.main(calm) == 0
+        assert cli.main(calm) == 0
         undisturbed = server.log.answered
         server.log.bodies.clear()
         server.log.answered = 0

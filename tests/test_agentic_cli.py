@@ -13,15 +13,15 @@ from pathlib import Path
 import datasets
 import psutil
 import pytest
+from tokenmill.bench.servers.agents import sandboxed
+from tokenmill.bench.servers.scripted import ScriptedServer, completion
+from tokenmill.bench.servers.troupe import MODELS, Troupe, engine, task
+from tokenmill.pipelines.transforms.sinks import write_parquet
+from tokenmill.schemas.agentic import AgentTask
+from tokenmill.schemas.columns import to_table
+from tokenmill.schemas.engines import Engine
 
-from pipelines.transforms.sinks import write_parquet
-from schemas.agentic import AgentTask
-from schemas.columns import to_table
-from schemas.engines import Engine
 from tests.outputs import manifest, rows
-from tests.servers.agents import sandboxed
-from tests.servers.scripted import ScriptedServer, completion
-from tests.servers.troupe import MODELS, Troupe, engine, task
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -9,36 +9,36 @@ from pathlib import Path
 
 import orjson
 import pytest
+from tokenmill.bench.servers.agents import calling, sandboxed
+from tokenmill.bench.servers.scripted import ScriptedServer, completion
+from tokenmill.bench.servers.troupe import fenced, text_of
+from tokenmill.judges.rubric.criteria import AnswerSpec, parse
+from tokenmill.judges.rubric.grade import by_code
+from tokenmill.pipelines.agentic.agents.dag import AGENT, system_prompt
+from tokenmill.pipelines.agentic.trajectories.executable_worlds import ExecutableWorlds, find_engines
+from tokenmill.pipelines.agentic.trajectories.worlds import SimulatedWorlds
+from tokenmill.pipelines.tools.implement.dag import ImplementTools
+from tokenmill.pipelines.transforms.records import RecordParser
+from tokenmill.pipelines.transforms.rollout import Accepted
+from tokenmill.schemas.agentic import DECLINE, LEVELS, RECOVERY, Agent, AgentTask, Domain, ReferenceCall
+from tokenmill.schemas.engines import Engine, EngineTask
+from tokenmill.schemas.tools import ToolSpec, dump
+from tokenmill.tools_repo.agents.check import agent_faults
+from tokenmill.tools_repo.agents.likeness import AgentLikeness
+from tokenmill.tools_repo.agents.toolsets import Sampling, draw_toolsets
+from tokenmill.tools_repo.tasks.check import TaskCheck
+from tokenmill.tools_repo.tasks.form import Draft
+from tokenmill.tools_repo.world.call_checks import Checks
+from tokenmill.tools_repo.world.entities import EntityModel
+from tokenmill.tools_repo.world.executable import by_tool, functions_for
+from tokenmill.tools_repo.world.outcomes import CERTAIN, RECOVERABLE
+from tokenmill.tools_repo.world.patch import diff
+from tokenmill.tools_repo.world.stateful import clock
 
-import prompts
-from judges.rubric.criteria import AnswerSpec, parse
-from judges.rubric.judged import by_code
-from pipelines.agents import AGENT, system_prompt
-from pipelines.executable_worlds import ExecutableWorlds, find_engines
-from pipelines.implement import ImplementTools
-from pipelines.transforms.records import RecordParser
-from pipelines.transforms.rollout import Accepted
-from pipelines.worlds import SimulatedWorlds
-from schemas.agentic import DECLINE, LEVELS, RECOVERY, Agent, AgentTask, Domain, ReferenceCall
-from schemas.engines import Engine, EngineTask
-from schemas.tools import ToolSpec, dump
 from tests.fake_ask import FakeAsk
 from tests.outputs import rows as kept
-from tests.servers.agents import calling, sandboxed
-from tests.servers.scripted import ScriptedServer, completion
-from tests.servers.troupe import fenced, text_of
 from tests.tools_repo.agentic_rows import reference_played
-from tools_repo.agent_checks import agent_faults
-from tools_repo.agent_likeness import AgentLikeness
-from tools_repo.task_checks import TaskCheck
-from tools_repo.task_forms import Draft
-from tools_repo.toolsets import Sampling, draw_toolsets
-from tools_repo.world.checks import Checks
-from tools_repo.world.entities import EntityModel
-from tools_repo.world.executable import by_tool, functions_for
-from tools_repo.world.outcomes import CERTAIN, RECOVERABLE
-from tools_repo.world.patch import diff
-from tools_repo.world.stateful import clock
+from tokenmill import prompts
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "agentic"
 NOWHERE = "m@http://127.0.0.1:9/v1"

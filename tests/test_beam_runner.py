@@ -6,11 +6,11 @@ from pathlib import Path
 
 import datasets
 import pytest
+from tokenmill.bench.servers.mill import Writer, documents, rewrite
+from tokenmill.bench.servers.scripted import Faults, Reply, ScriptedServer
 
-import beam_runner
 from tests.outputs import manifest, rows
-from tests.servers.mill import Writer, documents, rewrite
-from tests.servers.scripted import Faults, Reply, ScriptedServer
+from tokenmill import cli
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def run(tmp_path, capfd):
         argv = [str(a) for a in argv]
         if argv[0] == "knowledge" and cache:
             argv += ["--cache", str(tmp_path / "answers.sqlite")]
-        code = beam_runner.main([*argv])
+        code = cli.main([*argv])
         captured = capfd.readouterr()
         return code, captured.out, captured.err
 
@@ -210,7 +210,7 @@ def test_calls_that_the_endpoint_refuses_are_failed_rows_remembered_and_retried_
 
 
 def test_rows_on_which_the_endpoint_always_breaks_are_failed_rows_and_end_no_run(corpus, tmp_path, run, monkeypatch):
-    monkeypatch.setattr("llm.client._backoff", lambda failures, retry_after: 0.01)
+    monkeypatch.setattr("tokenmill.inference.client._backoff", lambda failures, retry_after: 0.01)
     broken = {"on": True}
 
     def answer(body):
@@ -252,7 +252,7 @@ def test_a_budget_stops_the_run_cleanly_and_more_resumes_it(corpus, tmp_path, ru
 
 
 def test_a_dead_endpoint_is_one_line_before_anything_is_written(corpus, tmp_path, run, monkeypatch):
-    monkeypatch.setattr("pipelines.runs.check.WAIT", 0.5)
+    monkeypatch.setattr("tokenmill.pipelines.runs.preflight.WAIT", 0.5)
     with ScriptedServer(Writer()) as server:
         server.down()
         code, _, err = run(*knowledge(corpus, tmp_path / "out", server))

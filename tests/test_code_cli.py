@@ -6,10 +6,10 @@ import json
 
 import datasets
 import pytest
+from tokenmill.bench.servers.agents import calling, results, sandboxed
+from tokenmill.bench.servers.scripted import ScriptedServer
 
 from tests.outputs import rows
-from tests.servers.agents import calling, results, sandboxed
-from tests.servers.scripted import ScriptedServer
 
 pytestmark = pytest.mark.skipif(not sandboxed(), reason="no sandbox here")
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-
-from tests.servers.mill import Writer, documents
-from tests.servers.scripted import ScriptedServer
+from tokenmill.bench.servers.mill import Writer, documents
+from tokenmill.bench.servers.scripted import ScriptedServer
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import datasets
 import pytest
+from tokenmill.bench.servers.scripted import ScriptedServer
+from tokenmill.judges.notes.checks import NoteChecks
+from tokenmill.judges.notes.translation import TranslationChecks
 
-from judges.note_checks import NoteChecks
-from judges.translation import TranslationChecks
 from tests.outputs import manifest, rows
 from tests.servers.maths import Teacher, document, problem
-from tests.servers.scripted import ScriptedServer
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "problems.jsonl"
 

@@ -12,11 +12,11 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tokenmill.bench.servers.mill import Writer, documents
+from tokenmill.bench.servers.scripted import Reply, ScriptedServer
 
 from tests.disks import small_disk
 from tests.outputs import manifest, rows
-from tests.servers.mill import Writer, documents
-from tests.servers.scripted import Reply, ScriptedServer
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -155,7 +155,7 @@ def test_a_seed_beyond_64_bits_is_refused(corpus, tmp_path, run, capsys, seed):
 )
 def test_rows_that_a_broken_parquet_file_loses_are_named(tmp_path, run, monkeypatch, file, counted, named):
     for module in ("transforms.sources", "runs.launch"):
-        monkeypatch.setattr(f"pipelines.{module}.COUNTED_FILES", counted)
+        monkeypatch.setattr(f"tokenmill.pipelines.{module}.COUNTED_FILES", counted)
     corpus, out = tmp_path / file, tmp_path / "out"
     pq.write_table(pa.Table.from_pylist(list(documents(9, 4))), corpus, row_group_size=3)
     broken = pq.read_metadata(corpus).row_group(1).column(0)

@@ -8,23 +8,24 @@ import time
 from collections import Counter
 
 import pytest
+from tokenmill.bench.servers.agents import sandboxed
+from tokenmill.bench.servers.evolver import Evolver
+from tokenmill.bench.servers.mill import Writer, documents
+from tokenmill.bench.servers.scripted import ScriptedServer
+from tokenmill.bench.servers.troupe import MODELS, Troupe, task
+from tokenmill.pipelines.runs import manifest as manifest_module
+from tokenmill.pipelines.transforms.sinks import write_parquet
+from tokenmill.schemas.agentic import AgentTask, Domain
+from tokenmill.schemas.columns import to_table
+from tokenmill.schemas.tools import ToolSpec
 
-import prompts
-from pipelines.runs import record
-from pipelines.transforms.sinks import write_parquet
-from schemas.agentic import AgentTask, Domain
-from schemas.columns import to_table
-from schemas.tools import ToolSpec
 from tests import test_agentic_chain, test_code_cli
 from tests.outputs import manifest
-from tests.pipelines import test_implement, test_tools_curate
+from tests.pipelines.tools.curate import test_cli as test_tools_curate
+from tests.pipelines.tools.implement import test_dag as test_implement
 from tests.servers.agency import parcel_tools
-from tests.servers.agents import sandboxed
-from tests.servers.evolver import Evolver
 from tests.servers.maths import Teacher, document, problem
-from tests.servers.mill import Writer, documents
-from tests.servers.scripted import ScriptedServer
-from tests.servers.troupe import MODELS, Troupe, task
+from tokenmill import prompts
 
 
 class Clumsy:
@@ -63,7 +64,7 @@ def recorded(run, monkeypatch):
     load = prompts.load
 
     def recording(name):
-        if sys._getframe(1).f_globals["__name__"] != record.__name__:  # which loads them only to describe them
+        if sys._getframe(1).f_globals["__name__"] != manifest_module.__name__:  # which loads them only to describe them
             loaded.append((time.time(), name))
         return load(name)
 

@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tokenmill.training.model import Model, ModelConfig
+from tokenmill.training.model.huggingface import export_weights, import_weights
+from tokenmill.training.model.sharded import full, shard_like
 from torch import Tensor
-
-from training.model import Model, ModelConfig
-from training.model.huggingface import export_weights, import_weights
-from training.model.sharded import full, shard_like
 
 CONFIG, TRAINING = "config.json", "training.pt"
 SHARD_SIZE = "5GB"

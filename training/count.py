@@ -1,4 +1,4 @@
-"""Parameters of a model, all and those one token uses. Run as `python -m training.count PRESET`.
+"""Parameters of a model, all and those one token uses. Run as `python -m tokenmill.training.count PRESET`.
 
 Counted on the meta device, from the real modules, so nothing is allocated. Total: every weight, selection biases
 included. Active: all of these but the routed experts that a token is not sent to; embedding and head count in full.
@@ -15,9 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
-
-from training.model import PRESETS, Model, ModelConfig, preset
-from training.model.experts import Experts
+from tokenmill.training.model import PRESETS, Model, ModelConfig, preset
+from tokenmill.training.model.experts import Experts
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,9 @@ def training_flops_per_token(config: ModelConfig, context: int) -> float:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m training.count", description="Count a model's parameters.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tokenmill.training.count", description="Count a model's parameters."
+    )
     parser.add_argument("model", metavar="PRESET|CONFIG.json", help=f"{', '.join(PRESETS)}, or a config.json")
     wanted = parser.parse_args(argv).model
     try:

@@ -1,6 +1,6 @@
 """Data parallel training over several processes: weights, gradients and optimizer state sharded by torch's FSDP2.
 
-Start with `torchrun --nproc-per-node N -m training.pretrain ...`; alone, everything here does nothing.
+Start with `torchrun --nproc-per-node N -m tokenmill.training.pretrain ...`; alone, everything here does nothing.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
+from tokenmill.training.model import Model
 from torch import Tensor
-
-from training.model import Model
 
 
 @dataclass(frozen=True)

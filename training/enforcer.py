@@ -12,9 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from tokenmill.training.tokenizer import SPECIAL_TOKENS, Tokenizer
 from torch import Tensor
-
-from training.tokenizer import SPECIAL_TOKENS, Tokenizer
 
 ToolChoice = Literal["auto", "required", "none"]
 MOST_CALLS = 8

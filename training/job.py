@@ -9,19 +9,18 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-
-from training.checkpoint import load_weights, merge_checkpoints, save_checkpoint
-from training.data import Encode, Mixture, Source, count_targets
-from training.distributed import Context, shard
-from training.loader import Loader
-from training.loop import STEPS, TrainingError, check_identity, train
-from training.model import Model, ModelConfig
-from training.options import Job
-from training.packing import Packer, Packing, count_rows
-from training.report import write_report
-from training.rows import find_files, iterate_rows, open_shards
-from training.schedules import Plan
-from training.tokenizer import FILE, Tokenizer, texts_of
+from tokenmill.training.checkpoint import load_weights, merge_checkpoints, save_checkpoint
+from tokenmill.training.data.loader import Loader
+from tokenmill.training.data.mixture import Encode, Mixture, Source, count_targets
+from tokenmill.training.data.packing import Packer, Packing, count_rows
+from tokenmill.training.data.rows import find_files, iterate_rows, open_shards
+from tokenmill.training.distributed import Context, shard
+from tokenmill.training.loop import STEPS, TrainingError, check_identity, train
+from tokenmill.training.model import Model, ModelConfig
+from tokenmill.training.options import Job
+from tokenmill.training.report import write_report
+from tokenmill.training.schedules import Plan
+from tokenmill.training.tokenizer import FILE, Tokenizer, texts_of
 
 TOKENIZER_ROWS = 200_000
 """A new tokenizer learns from so many rows of each source."""

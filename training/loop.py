@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from tokenmill.training.checkpoint import latest_checkpoint, resume, save_checkpoint, step_directory
+from tokenmill.training.data.loader import Batch, Loader, ahead
+from tokenmill.training.distributed import Context, synchronize_gradients
+from tokenmill.training.metrics import MetricsLog
+from tokenmill.training.model import Model, Output
+from tokenmill.training.model.recompute import Recompute
+from tokenmill.training.optim import MuonClip
 from torch import Tensor
-
-from training.checkpoint import latest_checkpoint, resume, save_checkpoint, step_directory
-from training.distributed import Context, synchronize_gradients
-from training.loader import Batch, Loader, ahead
-from training.metrics import MetricsLog
-from training.model import Model, Output
-from training.model.recompute import Recompute
-from training.optim import MuonClip
 
 STEPS = "steps"
 IDENTITY = "run.json"

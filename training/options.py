@@ -9,12 +9,12 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from training.checkpoint import CheckpointError, read_config
-from training.data import Source, parse_source
-from training.loop import LoopSettings
-from training.model import PRESETS, ModelConfig, Yarn, preset
-from training.rows import InputError
-from training.schedules import Wsd
+from tokenmill.training.checkpoint import CheckpointError, read_config
+from tokenmill.training.data.mixture import Source, parse_source
+from tokenmill.training.data.rows import InputError
+from tokenmill.training.loop import LoopSettings
+from tokenmill.training.model import PRESETS, ModelConfig, Yarn, preset
+from tokenmill.training.schedules import Wsd
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 """Pre-train the bundled model on shards.
-Run as `python -m training.pretrain --data DIR ... --config NAME --output CKPT` (see training/README.md).
+Run as `python -m tokenmill.training.pretrain --data DIR ... --config NAME --output CKPT` (see training/README.md).
 
 The same command resumes a run that was interrupted. CKPT holds, once complete, config.json, safetensors, the tokenizer
 and report.png; from the first step on metrics.jsonl, and checkpoints under steps/.
@@ -10,17 +10,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from training.checkpoint import CheckpointError
-from training.data import TextEncoder
-from training.distributed import start
-from training.job import run
-from training.loop import TrainingError
-from training.options import add_flags, parse
-from training.rows import InputError
+from tokenmill.training.checkpoint import CheckpointError
+from tokenmill.training.data.mixture import TextEncoder
+from tokenmill.training.data.rows import InputError
+from tokenmill.training.distributed import start
+from tokenmill.training.job import run
+from tokenmill.training.loop import TrainingError
+from tokenmill.training.options import add_flags, parse
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m training.pretrain", description="Pre-train on Parquet shards.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tokenmill.training.pretrain", description="Pre-train on Parquet shards."
+    )
     add_flags(parser, {"lr": 2e-3})
     job, flags = parse(parser, argv)
     try:

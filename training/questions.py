@@ -10,12 +10,11 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from tokenmill.training.data.packing import PADDING
+from tokenmill.training.data.rows import InputError
+from tokenmill.training.model import Model, generate
+from tokenmill.training.tokenizer import Tokenizer
 from torch import Tensor
-
-from training.model import Model, generate
-from training.packing import PADDING
-from training.rows import InputError
-from training.tokenizer import Tokenizer
 
 PROMPT = "Question: {question}\nAnswer:"
 """Also the form in which a background corpus can teach a model to answer: followed by a space and the answer."""

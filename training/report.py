@@ -1,4 +1,4 @@
-"""A run's curves as one picture, from its `metrics.jsonl`. Run as `python -m training.report CKPT ...`."""
+"""A run's curves as one picture, from its `metrics.jsonl`. Run as `python -m tokenmill.training.report CKPT ...`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from training.metrics import read_metrics
+from tokenmill.training.metrics import read_metrics
 
 FILE = "report.png"
 PANELS = (
@@ -53,7 +53,9 @@ def draw(runs: dict[str, list[dict[str, Any]]], path: Path) -> Path:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m training.report", description="Draw one or more runs' curves.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tokenmill.training.report", description="Draw one or more runs' curves."
+    )
     parser.add_argument("runs", type=Path, nargs="+", metavar="CKPT")
     parser.add_argument("--output", type=Path, metavar="FILE.png", help="default: report.png of the first run")
     flags = parser.parse_args(argv)

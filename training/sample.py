@@ -1,8 +1,8 @@
 """Let a checkpoint write. Run as
 
-    python -m training.sample CKPT --prompt TEXT                         a continuation, as text
-    python -m training.sample CKPT --message TEXT [--tools FILE.json]    the assistant's turn, as a JSON message
-    python -m training.sample CKPT --messages FILE.json --tools ...      the same after a whole conversation
+    python -m tokenmill.training.sample CKPT --prompt TEXT                         a continuation, as text
+    python -m tokenmill.training.sample CKPT --message TEXT [--tools FILE.json]    the assistant's turn, as a JSON message
+    python -m tokenmill.training.sample CKPT --messages FILE.json --tools ...      the same after a whole conversation
 
 Tool calls always fit the declared schemas: the tool section is constrained while it is written.
 """
@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-
-from training.checkpoint import CheckpointError, load_model
-from training.enforcer import Enforcer, ToolChoice
-from training.model import Model, generate
-from training.rows import InputError
-from training.template import Style, TemplateError, declaration, encode_prompt, parse_assistant
-from training.tokenizer import EOS, Tokenizer
+from tokenmill.training.checkpoint import CheckpointError, load_model
+from tokenmill.training.data.rows import InputError
+from tokenmill.training.enforcer import Enforcer, ToolChoice
+from tokenmill.training.model import Model, generate
+from tokenmill.training.template import Style, TemplateError, declaration, encode_prompt, parse_assistant
+from tokenmill.training.tokenizer import EOS, Tokenizer
 
 
 def complete(model: Model, tokenizer: Tokenizer, prompt: str, max_tokens: int, **sampling: Any) -> str:
@@ -62,7 +61,9 @@ def chat(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m training.sample", description="Sample from a checkpoint.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tokenmill.training.sample", description="Sample from a checkpoint."
+    )
     parser.add_argument("checkpoint", type=Path, metavar="CKPT")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--prompt", help="text to continue")

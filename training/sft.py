@@ -1,5 +1,5 @@
 """Fine-tune on conversations (`messages`, `tools`), Muon again (K2 report, section 3.1).
-Run as `python -m training.sft --data DIR ... --init CKPT --output CKPT`.
+Run as `python -m tokenmill.training.sft --data DIR ... --init CKPT --output CKPT`.
 
 Conversations are packed whole, several to a row, none seeing another; the loss is on what the assistant writes. Those
 longer than a row, or with nothing to learn, are left out and counted in `dropped.json`.
@@ -10,23 +10,23 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from training.checkpoint import CheckpointError
-from training.data import ConversationEncoder
-from training.distributed import start
-from training.job import run
-from training.loop import TrainingError
-from training.options import add_flags, parse
-from training.rows import InputError
+from tokenmill.training.checkpoint import CheckpointError
+from tokenmill.training.data.mixture import ConversationEncoder
+from tokenmill.training.data.rows import InputError
+from tokenmill.training.distributed import start
+from tokenmill.training.job import run
+from tokenmill.training.loop import TrainingError
+from tokenmill.training.options import add_flags, parse
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m training.sft", description="Fine-tune on conversations.")
+    parser = argparse.ArgumentParser(prog="python -m tokenmill.training.sft", description="Fine-tune on conversations.")
     add_flags(parser, {"lr": 5e-4, "decay": 0.9, "warmup": 0.05})
     job, flags = parse(parser, argv)
     plain = [source.name for source in job.sources if "messages" not in source.shards.columns]
     if plain:
         parser.error(
-            f"--data: {', '.join(plain)}: has no `messages` column; train on plain text with training.pretrain"
+            f"--data: {', '.join(plain)}: has no `messages` column; train on plain text with tokenmill.training.pretrain"
         )
     if job.init is None:
         parser.error("--init: give the checkpoint to fine-tune")

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-
-from schemas.draws import uniform
+from tokenmill.schemas.draws import uniform
 
 if TYPE_CHECKING:
-    from training.tokenizer import Tokenizer
+    from tokenmill.training.tokenizer import Tokenizer
 
 Style = Literal["typescript", "json", "mixed"]
 JSON_SHARE = 0.25
@@ -74,7 +73,7 @@ def declaration(tools: Sequence[dict[str, Any]], style: Style = "json") -> str:
     document = json.dumps(tools, ensure_ascii=False, separators=(",", ":"))
     if style == "json" or (style == "mixed" and uniform("tool declaration", document) < JSON_SHARE):
         return document
-    from schemas.typescript import render_namespace
+    from tokenmill.schemas.typescript.render import render_namespace
 
     return f"# Tools\n\n{render_namespace(list(tools))}"
 

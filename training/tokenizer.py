@@ -1,5 +1,5 @@
 """Byte-level BPE with Kimi K2's special tokens, trained on the shards.
-Run as `python -m training.tokenizer --data DIR ... --vocab-size N --output DIR`.
+Run as `python -m tokenmill.training.tokenizer --data DIR ... --vocab-size N --output DIR`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, trainers
-
-from training.rows import InputError, find_files, iterate_rows, open_shards
-from training.template import declaration, normalize_row, render
+from tokenmill.training.data.rows import InputError, find_files, iterate_rows, open_shards
+from tokenmill.training.template import declaration, normalize_row, render
 
 BOS, EOS, PAD = "[BOS]", "[EOS]", "[PAD]"
 SPECIAL_TOKENS = (
@@ -146,7 +145,9 @@ def texts_of(rows: Iterable[dict]) -> Iterable[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m training.tokenizer", description="Train a byte-level BPE.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tokenmill.training.tokenizer", description="Train a byte-level BPE."
+    )
     parser.add_argument("--data", type=Path, nargs="+", required=True, metavar="DIR")
     parser.add_argument("--vocab-size", type=int, required=True)
     parser.add_argument("--output", type=Path, required=True, metavar="DIR")

@@ -1,5 +1,5 @@
 """Make a mixture of experts out of a dense checkpoint. Run as
-`python -m training.upcycle DENSE --output CKPT --slices 8 --copies 8`.
+`python -m tokenmill.training.upcycle DENSE --output CKPT --slices 8 --copies 8`.
 
 After Kanana-MoE: the MLP's inner width is cut into slices, each slice copied, so that 9216 becomes 8 x 8 experts of
 1152, of which a token uses 8. The gate starts with equal rows for all slices of one copy ("virtual groups", He et
@@ -14,12 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from tokenmill.training.checkpoint import CheckpointError, load_model, save_checkpoint
+from tokenmill.training.model import Model, ModelConfig
+from tokenmill.training.model.mlp import SwiGLU
+from tokenmill.training.model.moe import MixtureOfExperts
 from torch import Tensor
-
-from training.checkpoint import CheckpointError, load_model, save_checkpoint
-from training.model import Model, ModelConfig
-from training.model.mlp import SwiGLU
-from training.model.moe import MixtureOfExperts
 
 
 def upcycled_config(dense: ModelConfig, slices: int, copies: int, *, keep_dense: int = 0, shared: int = 0):
@@ -80,7 +79,9 @@ def _fill(moe: MixtureOfExperts, mlp: SwiGLU, slices: int, copies: int) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m training.upcycle", description="Cut a dense model into experts.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tokenmill.training.upcycle", description="Cut a dense model into experts."
+    )
     parser.add_argument("dense", type=Path, help="checkpoint without experts")
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--slices", type=int, default=8, help="parts of each MLP, and experts a token uses")

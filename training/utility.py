@@ -1,6 +1,6 @@
 """Was the data worth it? The report's table 1 at small scale. Run as
 
-    python -m training.utility --rephrased DIR --raw FILE --questions FILE --background DIR --output DIR
+    python -m tokenmill.training.utility --rephrased DIR --raw FILE --questions FILE --background DIR --output DIR
 
 From one start, a model is trained on equally many tokens of the same documents in three forms: the raw text over ten
 epochs, one rephrasing over ten, ten rephrasings over one; then it is asked about the facts. Several seeds draw the
@@ -24,19 +24,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
-
-from schemas.draws import shuffled
-from training.checkpoint import CheckpointError, load_model, save_checkpoint
-from training.data import Mixture, Source, TextEncoder, count_targets
-from training.distributed import Context
-from training.loader import Loader
-from training.loop import LoopSettings, TrainingError, check_identity, train
-from training.model import PRESETS, Model, ModelConfig, preset
-from training.packing import Packer
-from training.questions import Question, read_questions, score
-from training.rows import InputError, find_files, iterate_rows, open_shards
-from training.schedules import Wsd
-from training.tokenizer import Tokenizer, texts_of
+from tokenmill.schemas.draws import shuffled
+from tokenmill.training.checkpoint import CheckpointError, load_model, save_checkpoint
+from tokenmill.training.data.loader import Loader
+from tokenmill.training.data.mixture import Mixture, Source, TextEncoder, count_targets
+from tokenmill.training.data.packing import Packer
+from tokenmill.training.data.rows import InputError, find_files, iterate_rows, open_shards
+from tokenmill.training.distributed import Context
+from tokenmill.training.loop import LoopSettings, TrainingError, check_identity, train
+from tokenmill.training.model import PRESETS, Model, ModelConfig, preset
+from tokenmill.training.questions import Question, read_questions, score
+from tokenmill.training.schedules import Wsd
+from tokenmill.training.tokenizer import Tokenizer, texts_of
 
 ARMS = ("raw", "one rephrasing", "many rephrasings")
 START = "start"
@@ -276,7 +275,9 @@ def table(report: dict[str, Any]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m training.utility", description="Measure what data is worth.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tokenmill.training.utility", description="Measure what data is worth."
+    )
     parser.add_argument("--rephrased", type=Path, required=True, metavar="DIR", help="run of the knowledge pipeline")
     parser.add_argument("--raw", type=Path, required=True, metavar="FILE", help="its input: id and text")
     parser.add_argument("--questions", type=Path, required=True, metavar="FILE", help="JSON lines")

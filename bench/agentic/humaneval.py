@@ -1,6 +1,6 @@
 """Do reference solutions pass in the sandbox, and do planted wrong ones fail? All of them?
 
-    python -m bench.agentic.humaneval FILE [--mutants 6] [--limit N]
+    python -m tokenmill.bench.agentic.humaneval FILE [--mutants 6] [--limit N]
 
 FILE holds HumanEval-like tasks (JSONL or Parquet: task_id, prompt, entry_point, canonical_solution, test). Prints Markdown and
 returns 1 if a reference solution was refused or a wrong one passed.
@@ -16,13 +16,13 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from bench.agentic.mutants import compares_plainly, mutants, planted, wrong_ones
-from pipelines.transforms.code_tasks import CodeTaskParser
-from pipelines.transforms.sources import Piece, RowUnreadable, raw_rows
-from schemas.code import CodeTask, CodeVerdict
-from tools_repo.code.grade import MODULE, Grader
-from tools_repo.code.runtime import Runtime
-from tools_repo.code.workspace import Entry, Workspace
+from tokenmill.bench.agentic.mutants import compares_plainly, mutants, planted, wrong_ones
+from tokenmill.pipelines.agentic.code.parse import CodeTaskParser
+from tokenmill.pipelines.transforms.sources import Piece, RowUnreadable, raw_rows
+from tokenmill.schemas.code import CodeTask, CodeVerdict
+from tokenmill.tools_repo.code.grade import MODULE, Grader
+from tokenmill.tools_repo.code.interpreter import Runtime
+from tokenmill.tools_repo.code.workspace import Entry, Workspace
 
 
 def read(path: Path, limit: int | None) -> list[CodeTask]:
@@ -42,7 +42,9 @@ def read(path: Path, limit: int | None) -> list[CodeTask]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.agentic.humaneval", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tokenmill.bench.agentic.humaneval", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("file", type=Path, help="tasks as JSONL or Parquet")
     parser.add_argument("--mutants", type=int, default=6, help="mutants drawn for each task")
     parser.add_argument("--limit", type=int, help="the first N tasks only")

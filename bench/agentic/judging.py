@@ -1,6 +1,6 @@
 """Which planted faults does code catch without a model, and which honest trajectories does it refuse?
 
-    python -m bench.agentic.judging [--show]
+    python -m tokenmill.bench.agentic.judging [--show]
 
 On `dev` the checks were developed; `seen` was held out for a first run and then looked at; `test` was never tuned on. No
 model is asked; a criterion that only the judge can decide counts as met.
@@ -17,12 +17,11 @@ from itertools import chain
 
 from rich.console import Console
 from rich.table import Table
-
-from bench.agentic.judging_cases import Case, load, play, wording
-from bench.agentic.judging_faults import Planted, faults, variants, worded
-from judges.rubric.check import check_rubric
-from judges.rubric.feasible import feasible
-from judges.rubric.judged import by_code
+from tokenmill.bench.agentic.judging_cases import Case, load, play, wording
+from tokenmill.bench.agentic.judging_faults import Planted, faults, variants, worded
+from tokenmill.judges.rubric.feasible import feasible
+from tokenmill.judges.rubric.grade import by_code
+from tokenmill.judges.rubric.validate import check_rubric
 
 PARTS = ("dev", "seen", "test")
 CAUGHT, REFUSED = 0.95, 0.02
@@ -31,7 +30,9 @@ CAUGHT, REFUSED = 0.95, 0.02
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; exit code 1 when a goal is missed on `test`."""
-    parser = argparse.ArgumentParser(prog="python -m bench.agentic.judging", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tokenmill.bench.agentic.judging", description=__doc__.splitlines()[0]
+    )
     parser.add_argument(
         "--show", action="store_true", help="list what was missed and what was refused, but those of `test`"
     )

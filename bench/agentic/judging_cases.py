@@ -9,9 +9,8 @@ from importlib import resources
 from typing import Any
 
 import yaml
-
-from judges.rubric.evidence import Evidence, State
-from schemas.agentic import (
+from tokenmill.judges.rubric.evidence import Evidence, State
+from tokenmill.schemas.agentic import (
     Agent,
     AgentTask,
     CallRecord,
@@ -21,7 +20,7 @@ from schemas.agentic import (
     ToolCall,
     ToolCallFunction,
 )
-from schemas.tools import SYNTHETIC, Semantics, ToolSpec, dump
+from tokenmill.schemas.tools import SYNTHETIC, Semantics, ToolSpec, dump
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Case:
 
 def load(part: str) -> list[Case]:
     """The cases of `dev`, `seen` or `test`."""
-    text = resources.files("bench.agentic").joinpath(f"data/judging_{part}.yaml").read_text(encoding="utf-8")
+    text = resources.files("tokenmill.bench.agentic").joinpath(f"data/judging_{part}.yaml").read_text(encoding="utf-8")
     return [_case(_plain(entry)) for entry in yaml.safe_load(text)]
 
 
@@ -63,7 +62,9 @@ def wording(part: str) -> dict[str, list[str]]:
     name = {"seen": "judging_replies", "test": "judging_wording_test"}.get(part)
     if name is None:
         return {}
-    return yaml.safe_load(resources.files("bench.agentic").joinpath(f"data/{name}.yaml").read_text(encoding="utf-8"))
+    return yaml.safe_load(
+        resources.files("tokenmill.bench.agentic").joinpath(f"data/{name}.yaml").read_text(encoding="utf-8")
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from bench.agentic.judging_cases import Case, Step, play, turns_of_calls, with_steps, with_text
-from judges.rubric.calls import Calls
-from judges.rubric.conditions import Condition, holds
-from judges.rubric.criteria import (
+from tokenmill.bench.agentic.judging_cases import Case, Step, play, turns_of_calls, with_steps, with_text
+from tokenmill.judges.rubric.calls import Calls
+from tokenmill.judges.rubric.conditions import Condition, holds
+from tokenmill.judges.rubric.criteria import (
     AFTER_USER,
     SAME_TURN,
     SEQUENCE,
@@ -21,9 +21,9 @@ from judges.rubric.criteria import (
     StateSpec,
     parse,
 )
-from judges.rubric.evidence import Evidence
-from judges.rubric.told import tells
-from schemas.agentic import DECLINE
+from tokenmill.judges.rubric.evidence import Evidence
+from tokenmill.judges.rubric.values import tells
+from tokenmill.schemas.agentic import DECLINE
 
 Steps = tuple[Step, ...]
 

@@ -13,9 +13,9 @@ import copy
 import json
 from collections.abc import Iterator
 
-from schemas.draws import shuffled
-from tools_repo.code.runtime import Runtime
-from tools_repo.code.workspace import Entry, Workspace
+from tokenmill.schemas.draws import shuffled
+from tokenmill.tools_repo.code.interpreter import Runtime
+from tokenmill.tools_repo.code.workspace import Entry, Workspace
 
 _CHANGED = """
 

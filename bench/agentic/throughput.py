@@ -1,7 +1,7 @@
 """How fast trajectories are made, what they cost, and what the chain itself takes: engine simulator against executable.
 
-    python -m bench.agentic.throughput                       # 1,500 trajectories, 500 in flight, both engines: two minutes
-    python -m bench.agentic.throughput --trajectories 300 --latency 0.05
+    python -m tokenmill.bench.agentic.throughput   # 1,500 trajectories, 500 in flight, both engines: two minutes
+    python -m tokenmill.bench.agentic.throughput --trajectories 300 --latency 0.05
 
 One scripted server plays the agent, the user, the tools and the judge, after a fixed latency, in a process of its own. A
 trajectory is a request to cancel an order: two look-ups in parallel, the cancellation, a reply, and the verdict; its world
@@ -23,13 +23,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
-
-from pipelines.transforms.sinks import write_parquet
-from schemas.agentic import AgentTask
-from schemas.columns import to_table
-from schemas.engines import Engine
-from tests.servers.scripted import ScriptedServer
-from tests.servers.troupe import MODELS, Troupe, engine, state, task
+from tokenmill.bench.servers.scripted import ScriptedServer
+from tokenmill.bench.servers.troupe import MODELS, Troupe, engine, state, task
+from tokenmill.pipelines.transforms.sinks import write_parquet
+from tokenmill.schemas.agentic import AgentTask
+from tokenmill.schemas.columns import to_table
+from tokenmill.schemas.engines import Engine
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDERS, SYSTEM = 60, 2_500
@@ -59,7 +58,7 @@ def serve(latency: float) -> None:
 
 @contextmanager
 def server(latency: float) -> Iterator[subprocess.Popen]:
-    command = [sys.executable, "-m", "bench.agentic.throughput", "--serve", "--latency", str(latency)]
+    command = [sys.executable, "-m", "tokenmill.bench.agentic.throughput", "--serve", "--latency", str(latency)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     try:
         yield process

@@ -1,7 +1,7 @@
 """How many calls a second executable tools take, in the sandbox, with a process forked for every call.
 
-    python -m bench.agentic.worlds                    # 2,000 calls of 50 worlds at once: about ten seconds
-    python -m bench.agentic.worlds --calls 500 --records 500
+    python -m tokenmill.bench.agentic.worlds                    # 2,000 calls of 50 worlds at once: about ten seconds
+    python -m tokenmill.bench.agentic.worlds --calls 500 --records 500
 
 Calls take turns: look up a record, change one (or be refused), list some. Every result is checked.
 """
@@ -15,10 +15,10 @@ import os
 import time
 from typing import Any
 
-from tests.tools_repo.world.engines import MODULE
-from tests.tools_repo.world.shop import ENTITIES, STATE, TOOLS
-from tools_repo.world.executable import Executable, Function
-from tools_repo.world.pool import Interpreter, Pool
+from tokenmill.bench.agentic.shop import ENTITIES, STATE, TOOLS
+from tokenmill.bench.agentic.shop_program import MODULE
+from tokenmill.tools_repo.world.executable import Executable, Function
+from tokenmill.tools_repo.world.programs.pool import Interpreter, Pool
 
 CODE = {spec.name: Function(MODULE, spec.name) for spec in TOOLS}
 

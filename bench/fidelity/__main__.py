@@ -1,6 +1,6 @@
 """Measure what the fidelity checks catch and what they wrongly refuse.
 
-    python -m bench.fidelity [--with-judge SPEC | --judged [FILE]] [--half test] [--variants 2]
+    python -m tokenmill.bench.fidelity [--with-judge SPEC | --judged [FILE]] [--half test] [--variants 2]
 
 Prints a Markdown table: (a) embedding similarity, (b) coverage of facts, both, and with a judge model that too.
 """
@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from bench.fidelity.data import HALVES, Pair, pairs
-from bench.fidelity.faults import FAULTS, plant
-from bench.fidelity.judged import RECORDED, judge_pairs, recorded_pairs
-from bench.fidelity.table import FACTS, HONEST, Table
-from judges.coverage import Coverage
-from judges.similarity import Similarity
-from schemas.draws import digest
-from schemas.verdicts import Verdict
+from tokenmill.bench.fidelity.data import HALVES, Pair, pairs
+from tokenmill.bench.fidelity.faults import FAULTS, plant
+from tokenmill.bench.fidelity.judged import RECORDED, judge_pairs, recorded_pairs
+from tokenmill.bench.fidelity.table import FACTS, HONEST, Table
+from tokenmill.judges.embedding.similarity import Similarity
+from tokenmill.judges.facts.coverage import Coverage
+from tokenmill.schemas.draws import digest
+from tokenmill.schemas.verdicts import Verdict
 
 TARGETS = dict.fromkeys(FACTS, 0.95)
 """Least share that (a) and (b) together should catch, on the test half."""
@@ -96,7 +96,7 @@ def targets_missed(table: Table, half: str = "test") -> list[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.fidelity", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m tokenmill.bench.fidelity", description=__doc__.splitlines()[0])
     judges = parser.add_mutually_exclusive_group()
     judges.add_argument("--with-judge", metavar="SPEC", help="a model SPEC; adds the judge's columns")
     judges.add_argument(

@@ -1,6 +1,6 @@
 """Faults planted in honest paraphrases, each drawn from a seed.
 
-The patterns here are the bench's own and know nothing of `judges.facts`; names come from lists made per passage, so a
+The patterns here are the bench's own and know nothing of `judges.facts.extract`; names come from lists made per passage, so a
 name or number that the check fails to read is planted, and counted, all the same.
 """
 
@@ -10,7 +10,7 @@ import random
 import re
 from collections.abc import Callable
 
-from bench.fidelity.data import Pair
+from tokenmill.bench.fidelity.data import Pair
 
 _MONTHS = "January February March April May June July August September October November December"
 _MONTH = _MONTHS.replace(" ", "|")

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from judges.faithfulness import Faithfulness, JudgeUndecided
-from llm.call import Answer, Ask, Message, Usage, sha256
-from llm.errors import CallFailed
-from schemas.verdicts import Verdict
+from tokenmill.inference.call import Answer, Ask, Message, Usage, sha256
+from tokenmill.inference.errors import CallFailed
+from tokenmill.judges.model.faithfulness import Faithfulness, JudgeUndecided
+from tokenmill.schemas.verdicts import Verdict
 
 RECORDED = Path(__file__).parent / "data" / "judged.jsonl"
 """Answers that a language model gave; each row names the text it is about and the `question` it answers."""
@@ -26,10 +26,10 @@ def judge_pairs(spec: str, cases: Sequence[Case], cache: Path) -> list[Verdict |
     Answers are kept in `cache`, so that an interrupted bench goes on where it stopped.
 
     Raises:
-        llm.errors.RunStopped: the model cannot be reached.
+        tokenmill.inference.errors.RunStopped: the model cannot be reached.
     """
-    from llm.models import Models, Role
-    from llm.runtime import obtain, release
+    from tokenmill.inference.roles import Models, Role
+    from tokenmill.inference.runtime import obtain, release
 
     runtime = obtain(Models({"judge": Role(spec)}, cache=str(cache), run="bench-fidelity"))
     try:

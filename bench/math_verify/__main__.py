@@ -1,4 +1,4 @@
-"""Run with `python -m bench.math_verify --gsm8k FILE --mgsm FILE`.
+"""Run with `python -m tokenmill.bench.math_verify --gsm8k FILE --mgsm FILE`.
 
 FILE are JSON lines: GSM8K with `id`, `question`, `answer` (worked, ending in `#### N`); MGSM with `id` (`mgsm-LANG-N`),
 `language`, `question`, `answer`.
@@ -12,7 +12,7 @@ import sys
 from importlib import resources
 from pathlib import Path
 
-from bench.math_verify import measures
+from tokenmill.bench.math_verify import measures
 
 
 def _read(path: Path) -> list[dict]:
@@ -22,7 +22,7 @@ def _read(path: Path) -> list[dict]:
 
 def main(argv: list[str] | None = None) -> int:
     """Measure, print Markdown tables, and return 1 if a target was missed."""
-    parser = argparse.ArgumentParser(prog="python -m bench.math_verify", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m tokenmill.bench.math_verify", description=__doc__.splitlines()[0])
     parser.add_argument("--gsm8k", type=Path, help="problems with worked answers")
     parser.add_argument("--mgsm", type=Path, help="problems in ten languages")
     parser.add_argument("--misses", action="store_true", help="name the rows that missed")
@@ -60,7 +60,7 @@ def _gsm8k(rows: list[dict], misses: bool) -> bool:
 
 
 def _mgsm(rows: list[dict], misses: bool) -> bool:
-    file = resources.files("bench.math_verify").joinpath("mgsm_english.jsonl")
+    file = resources.files("tokenmill.bench.math_verify").joinpath("mgsm_english.jsonl")
     english = {row["id"].rsplit("-", 1)[1]: row["question"] for row in map(json.loads, file.open(encoding="utf-8"))}
     table = measures.languages([r for r in rows if r["id"].rsplit("-", 1)[1] in english], english)
     names = next(iter(table.values()), {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from judges.math import numerals
+from tokenmill.judges.math import numerals
 
 
 def hostile_texts() -> dict[str, str]:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from bench.math_verify import faults
-from bench.math_verify.hostile import hostile_texts
-from judges.math import Equalities, FinalAnswer, FormulasKept, NumbersUsed, SourceConsistent
+from tokenmill.bench.math_verify import faults
+from tokenmill.bench.math_verify.hostile import hostile_texts
+from tokenmill.judges.math import Equalities, FinalAnswer, FormulasKept, NumbersUsed, SourceConsistent
 
 Row = dict[str, Any]
 

@@ -1,7 +1,7 @@
 """How fast documents move: the knowledge pipeline against a bare HTTP loop, in one sitting.
 
-    python -m bench.throughput                      # 5,000 and 20,000 documents, three rounds: about five minutes
-    python -m bench.throughput --memory             # peak memory at 5,000 and 50,000 documents
+    python -m tokenmill.bench.throughput                      # 5,000 and 20,000 documents, three rounds: about five minutes
+    python -m tokenmill.bench.throughput --memory             # peak memory at 5,000 and 50,000 documents
 
 Both send to one local server of 200 ms per answer, 256 in flight. The pipeline runs with the judge and the embeddings
 off; form and coverage checks, cache, budget ledger and Parquet output are on.
@@ -24,15 +24,14 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import psutil
-
-from tests.servers.mill import documents
+from tokenmill.bench.servers.mill import documents
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @contextmanager
 def server(count: int, sentences: int, latency: float):
-    command = [sys.executable, "-m", "bench.throughput.server", "--documents", str(count)]
+    command = [sys.executable, "-m", "tokenmill.bench.throughput.server", "--documents", str(count)]
     command += ["--sentences", str(sentences), "--latency", str(latency)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     try:
@@ -106,7 +105,7 @@ def speed(args: argparse.Namespace, folder: Path) -> None:
                 bare = [
                     sys.executable,
                     "-m",
-                    "bench.throughput.bare_loop",
+                    "tokenmill.bench.throughput.bare_loop",
                     str(source),
                     str(folder / "bare.jsonl"),
                     url,

@@ -1,6 +1,6 @@
 """The yardstick: nothing but an HTTP loop. Reads documents, posts them, writes what comes back, N in flight.
 
-    python -m bench.throughput.bare_loop INPUT.jsonl OUTPUT.jsonl URL --in-flight 256
+    python -m tokenmill.bench.throughput.bare_loop INPUT.jsonl OUTPUT.jsonl URL --in-flight 256
 
 No cache, no checks, no retries, no resume: what is left is what the network and the server allow.
 """

@@ -1,6 +1,6 @@
 """The endpoint that the throughput bench measures against: prepared answers after a fixed latency, at little CPU.
 
-    python -m bench.throughput.server --documents 20000 --latency 0.2
+    python -m tokenmill.bench.throughput.server --documents 20000 --latency 0.2
 
 It prints its address. A request is matched to its answer by the document's title, which every request carries;
 `GET /v1/times` tells when the first request came, when the last answer went out, and how many were in flight.
@@ -14,9 +14,8 @@ import threading
 import time
 
 import orjson
-
-from tests.servers.mill import document, rewrite
-from tests.servers.scripted import ScriptedServer, completion
+from tokenmill.bench.servers.mill import document, rewrite
+from tokenmill.bench.servers.scripted import ScriptedServer, completion
 
 _TITLE = re.compile(rb"Chronicle (\d+)")
 

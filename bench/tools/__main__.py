@@ -1,8 +1,8 @@
 """Tool specifications: how fast they are checked and rendered, and how well and how fast repetitions are found.
 
-    python -m bench.tools speed
-    python -m bench.tools recall [--tools 2000]
-    python -m bench.tools growth [--sizes 2000 20000 200000]
+    python -m tokenmill.bench.tools speed
+    python -m tokenmill.bench.tools recall [--tools 2000]
+    python -m tokenmill.bench.tools growth [--sizes 2000 20000 200000]
 
 `recall` uses the real embedding model; `growth` a stand-in (hashed words), because a model's time is the same for each
 tool and would hide how the search grows. Each prints Markdown and returns 1 if a target was missed.
@@ -26,21 +26,20 @@ from tempfile import TemporaryDirectory
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-
-from bench.tools.corpus import KINDS, Planted, repetition, tools
-from bench.tools.embedding import HashedWords
-from pipelines.transforms.dedup import DropDuplicates, Duplicate
-from schemas.tools import ToolSpec, from_openai, to_openai
-from schemas.typescript import render_namespace
-from tools_repo.likeness import Likeness
-from tools_repo.validate import validate
+from tokenmill.bench.tools.corpus import KINDS, Planted, repetition, tools
+from tokenmill.bench.tools.embedding import HashedWords
+from tokenmill.pipelines.tools.dedup import DropDuplicates, Duplicate
+from tokenmill.schemas.tools import ToolSpec, from_openai, to_openai
+from tokenmill.schemas.typescript.render import render_namespace
+from tokenmill.tools_repo.specs.likeness import Likeness
+from tokenmill.tools_repo.specs.validate import validate
 
 PLANTED = 0.2
 """Repetitions, as a share of the different tools."""
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.tools", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m tokenmill.bench.tools", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     speed_ = commands.add_parser("speed", help="specifications checked and rendered per second")
     speed_.add_argument("--tools", type=int, default=2000)
@@ -140,7 +139,7 @@ def recall(count: int, misses: bool) -> int:
 
 def _paraphrases() -> None:
     """Forty tools written by hand, each with a paraphrase that shares few words, and with a neighbour that is another."""
-    lines = resources.files("bench.tools").joinpath("data/pairs.jsonl").read_text().splitlines()
+    lines = resources.files("tokenmill.bench.tools").joinpath("data/pairs.jsonl").read_text().splitlines()
     rows = [
         [_by_hand(row[which], f"{which}-{at}") for which in ("tool", "same", "other")]
         for at, row in enumerate(map(json.loads, lines))

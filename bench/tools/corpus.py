@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.draws import digest, pick, shuffled, uniform
-from schemas.tools import MCP, SYNTHETIC, ToolSpec, from_openai
+from tokenmill.schemas.draws import digest, pick, shuffled, uniform
+from tokenmill.schemas.tools import MCP, SYNTHETIC, ToolSpec, from_openai
 
 _DOMAINS = {
     "billing": "invoice refund tariff subscription voucher quote",

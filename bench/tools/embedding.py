@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-
-from schemas.draws import digest
+from tokenmill.schemas.draws import digest
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """`tools evolve` at size, against a scripted model: cost per tool, and what becomes of repetitions that were planted.
 
-    python -m bench.tools.evolve [--categories 10 --domains 10 --tools 20] [--output DIR]
+    python -m tokenmill.bench.tools.evolve [--categories 10 --domains 10 --tools 20] [--output DIR]
 
 The real command runs as users give it, both stages, with its real de-duplication. The scripted model
-(`tests/servers/evolver.py`) repeats on purpose: names and contents of siblings, which the writing itself must notice,
+(`bench/servers/evolver.py`) repeats on purpose: names and contents of siblings, which the writing itself must notice,
 and tools of other domains, which only curation can. What is one and the same follows from the names that it gives, so
 every merge can be checked. Prints Markdown; returns 1 if a target is missed.
 """
@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+from tokenmill.bench.servers.evolver import Evolver, meaning
+from tokenmill.bench.servers.scripted import ScriptedServer, completion
+from tokenmill.pipelines.rollouts.chunking import count_tokens
 
-import beam_runner
-from pipelines.chunking import count_tokens
-from tests.servers.evolver import Evolver, meaning
-from tests.servers.scripted import ScriptedServer, completion
+from tokenmill import cli
 
 SHARES = {"domains": 0.05, "siblings": 0.05, "reworded": 0.05, "across": 0.05, "broken": 0.05}
 """Planted, as shares of domains or tools."""
@@ -66,7 +66,7 @@ def _kind(name: str, finding: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.tools.evolve", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m tokenmill.bench.tools.evolve", description=__doc__.splitlines()[0])
     parser.add_argument("--categories", type=int, default=10)
     parser.add_argument("--domains", type=int, default=10)
     parser.add_argument("--tools", type=int, default=20)
@@ -79,7 +79,7 @@ def main(argv: list[str] | None = None) -> int:
         for name in ("categories", "domains", "tools"):
             command += [f"--{name}", str(getattr(args, name))]
         began, cpu = time.perf_counter(), _cpu()
-        code = beam_runner.main(command)
+        code = cli.main(command)
         seconds, cpu = time.perf_counter() - began, _cpu() - cpu
         if code:
             return code

@@ -1,6 +1,6 @@
 """Figure 2 of the Kimi K2 report in small: under Muon attention logits run away, under MuonClip they stop at tau.
 
-    python -m bench.training.figure2 --output OUT
+    python -m tokenmill.bench.training.figure2 --output OUT
 
 The same model, start, data and learning rate twice. The data asks for attention: pairs of key and value in which keys
 come back with the value they had before, so the loss falls by looking up and not by counting. Writes `figure2.png`
@@ -15,10 +15,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
+from tokenmill.training.model import Model, preset
+from tokenmill.training.optim import MuonClip
 from torch import Tensor
-
-from training.model import Model, preset
-from training.optim import MuonClip
 
 KEYS, VALUES, PAIRS, BATCH = 8, 8, 24, 16
 CONFIG = preset("tiny").replace(vocab_size=KEYS + VALUES, balance_loss_coef=0.0, z_loss_coef=0.0)
@@ -84,7 +83,7 @@ def _smooth(values: list[float], width: int = 10) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.training.figure2")
+    parser = argparse.ArgumentParser(prog="python -m tokenmill.bench.training.figure2")
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--lr", type=float, default=0.03)

@@ -1,6 +1,6 @@
 """Loader speed: from Parquet shards to packed batches, in tokens a second, against what a training step eats.
 
-    python -m bench.training.loader --output DIR [--rows 20000] [--config small]
+    python -m tokenmill.bench.training.loader --output DIR [--rows 20000] [--config small]
 
 Counts tokens that are laid out, over batches as the training loop takes them (tokenizing, mixing, packing and the
 thread that reads ahead included), after one untimed batch. `stream` reads documents, `fit` tool conversations. The step
@@ -25,16 +25,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
-
-from bench.training.people import background_rows, questions_of, raw_text
-from training.data import ConversationEncoder, Encode, Mixture, Source, TextEncoder
-from training.loader import Loader, ahead
-from training.model import Model, preset
-from training.optim import MuonClip
-from training.packing import Packer, Packing
-from training.rows import find_files, iterate_rows, open_shards
-from training.schedules import Wsd
-from training.tokenizer import Tokenizer, texts_of
+from tokenmill.bench.training.people import background_rows, questions_of, raw_text
+from tokenmill.training.data.loader import Loader, ahead
+from tokenmill.training.data.mixture import ConversationEncoder, Encode, Mixture, Source, TextEncoder
+from tokenmill.training.data.packing import Packer, Packing
+from tokenmill.training.data.rows import find_files, iterate_rows, open_shards
+from tokenmill.training.model import Model, preset
+from tokenmill.training.optim import MuonClip
+from tokenmill.training.schedules import Wsd
+from tokenmill.training.tokenizer import Tokenizer, texts_of
 
 SEQUENCE, BATCH, STEP_TOKENS = 1024, 16_384, 512
 LOOKUP = {
@@ -102,7 +101,7 @@ def step_speed(name: str, rounds: int = 5) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.training.loader")
+    parser = argparse.ArgumentParser(prog="python -m tokenmill.bench.training.loader")
     parser.add_argument("--output", type=Path, help="folder for loader.json")
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--config", default="small", help="whose step to compare with")

@@ -1,9 +1,9 @@
 """Invented biographies for the utility study: raw text, faithful rephrasings, questions, and a background corpus.
 
-    python -m bench.training.people --output DIR [--people 200] [--background 2000]
+    python -m tokenmill.bench.training.people --output DIR [--people 200] [--background 2000]
 
 writes DIR/raw.jsonl, DIR/rephrased/ (rows of `schemas.knowledge.Rephrasing`), DIR/background/ and DIR/questions.jsonl,
-ready for `python -m training.utility`. The setting is that of "Physics of Language Models, part 3.1" (arXiv
+ready for `python -m tokenmill.training.utility`. The setting is that of "Physics of Language Models, part 3.1" (arXiv
 2309.14316): facts about invented people, told in one wording or in several. A rephrasing tells every fact of the raw
 text and no other, in wording and order drawn by the person and the rephrasing; templates stand in for a model that
 rewrites, so the study measures what variety of wording is worth, not how well a given model rewrites.
@@ -19,11 +19,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-
-from schemas.columns import to_table
-from schemas.draws import pick, shuffled
-from schemas.knowledge import Rephrasing
-from training.questions import PROMPT
+from tokenmill.schemas.columns import to_table
+from tokenmill.schemas.draws import pick, shuffled
+from tokenmill.schemas.knowledge import Rephrasing
+from tokenmill.training.questions import PROMPT
 
 _SYLLABLES = [consonant + vowel for consonant in "bdfghklmnprstv" for vowel in "aeo"]
 _LANGUAGE = json.loads(Path(__file__).with_suffix(".json").read_text())
@@ -127,7 +126,9 @@ def write(output: Path, people: int, background: int, rephrasings: int = 10) -> 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.training.people", description="Invent biographies.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tokenmill.bench.training.people", description="Invent biographies."
+    )
     parser.add_argument("--output", type=Path, required=True, metavar="DIR")
     parser.add_argument("--people", type=int, default=200)
     parser.add_argument("--background", type=int, default=2000, help="other people, who are never asked about")

@@ -1,6 +1,6 @@
 """Training speed on a CPU against transformers' DeepSeek-V3, same weights, same optimizer, all in one sitting.
 
-    python -m bench.training.speed --output OUT
+    python -m tokenmill.bench.training.speed --output OUT
 
 Contenders take turns step by step, so that a busy moment of the machine falls on all of them; the median of the
 steps is reported, and the matrix-product peak is measured between the rounds. Then the cost of MuonClip: the same
@@ -19,12 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-
-from training.checkpoint import save_checkpoint
-from training.count import training_flops_per_token
-from training.model import Model, ModelConfig, preset
-from training.model.products import product
-from training.optim import MuonClip
+from tokenmill.training.checkpoint import save_checkpoint
+from tokenmill.training.count import training_flops_per_token
+from tokenmill.training.model import Model, ModelConfig, preset
+from tokenmill.training.model.products import product
+from tokenmill.training.optim import MuonClip
 
 TOKENS = 512
 LR = 1e-6
@@ -144,7 +143,7 @@ def cost_of_muonclip(experts: int, rounds: int, tokens_per_step: int) -> dict[st
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.training.speed")
+    parser = argparse.ArgumentParser(prog="python -m tokenmill.bench.training.speed")
     parser.add_argument("--output", type=Path, help="folder for speed.json")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--experts", type=int, nargs="+", default=[32, 128])

@@ -1,10 +1,10 @@
 """Checks of mathematical text that need no model: stated equalities, final answers, numbers and formulas kept."""
 
-from judges.math.answers import FinalAnswer
-from judges.math.equalities import Equalities
-from judges.math.formulas import FormulasKept
-from judges.math.numbers import NumbersUsed
-from judges.math.sources import SourceConsistent
-from judges.math.worker import Algebra
+from tokenmill.judges.math.answers import FinalAnswer
+from tokenmill.judges.math.equalities import Equalities
+from tokenmill.judges.math.formulas import FormulasKept
+from tokenmill.judges.math.numbers import NumbersUsed
+from tokenmill.judges.math.source_check import SourceConsistent
+from tokenmill.judges.math.worker import Algebra
 
 __all__ = ["Algebra", "Equalities", "FinalAnswer", "FormulasKept", "NumbersUsed", "SourceConsistent"]

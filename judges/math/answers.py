@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from judges.math.decide import Knowledge, Truth, decide, is_rounding
-from judges.math.expressions import (
+from tokenmill.judges.math.expressions import (
     READINGS,
     Node,
     NotRational,
@@ -21,13 +20,14 @@ from judges.math.expressions import (
     symbols,
     units,
 )
-from judges.math.mathml import from_mathml
-from judges.math.notation import tokenize
-from judges.math.numerals import DIGITS, Numeral, comma_decimal, find_numerals
-from judges.math.parser import NotAnExpression, Parser
-from judges.math.units import UNITS, dimensions, ratios
-from judges.math.worker import Algebra
-from schemas.verdicts import Finding, Verdict
+from tokenmill.judges.math.mathml import from_mathml
+from tokenmill.judges.math.notation import tokenize
+from tokenmill.judges.math.numerals import DIGITS, Numeral, comma_decimal, find_numerals
+from tokenmill.judges.math.parser import NotAnExpression, Parser
+from tokenmill.judges.math.relations import Knowledge, Truth, decide, is_rounding
+from tokenmill.judges.math.units import UNITS, dimensions, ratios
+from tokenmill.judges.math.worker import Algebra
+from tokenmill.schemas.verdicts import Finding, Verdict
 
 MAX_ANSWER = 2_000
 """Characters of an answer, after extraction, that are compared."""

@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from judges.math.decide import Decision, Exact, Knowledge, Truth, decide, is_rounding
-from judges.math.expressions import Node, Sym, Undecidable, evaluate
-from judges.math.mathml import from_mathml
-from judges.math.statements import Chain, Member, find_chains
-from schemas.verdicts import Finding, Verdict
+from tokenmill.judges.math.expressions import Node, Sym, Undecidable, evaluate
+from tokenmill.judges.math.mathml import from_mathml
+from tokenmill.judges.math.relations import Decision, Exact, Knowledge, Truth, decide, is_rounding
+from tokenmill.judges.math.statements import Chain, Member, find_chains
+from tokenmill.schemas.verdicts import Finding, Verdict
 
 MAX_STATEMENTS = 5_000
 """Relations of one text that are decided; a text with more is refused as `ValueError` rather than half checked."""
@@ -205,7 +205,7 @@ def _asserted_identity(text: str, left: Member, right: Member) -> Truth:
 
 
 def _same_unknowns(left: Node, right: Node) -> bool:
-    from judges.math.expressions import symbols
+    from tokenmill.judges.math.expressions import symbols
 
     names = symbols(left)
     return bool(names) and names == symbols(right) and not isinstance(left, Sym) and not isinstance(right, Sym)

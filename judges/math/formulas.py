@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from judges.math.mathml import from_mathml
-from judges.math.notation import hide, tokenize
-from judges.math.numerals import DIGITS, WORDS, Numeral, comma_decimal, find_numerals, in_english, value
-from schemas.verdicts import Finding, Verdict
+from tokenmill.judges.math.mathml import from_mathml
+from tokenmill.judges.math.notation import hide, tokenize
+from tokenmill.judges.math.numerals import DIGITS, WORDS, Numeral, comma_decimal, find_numerals, in_english, value
+from tokenmill.schemas.verdicts import Finding, Verdict
 
 _CODE = re.compile(r"```[^\n]*\n(.*?)(?:\n[ \t]*```|\Z)|(?<!`)`([^`\n]{1,500})`(?!`)", re.DOTALL)
 _TEXT = re.compile(r"\\(?:text|mbox|textrm|textbf)\s?\{[^{}]*\}")

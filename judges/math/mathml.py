@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-from judges.math.numerals import bounded
+from tokenmill.judges.math.numerals import bounded
 
 _ISLAND = re.compile(r"<math\b[^<>]{0,300}>(?:(?!<math\b).){0,20000}?</math>", re.DOTALL | re.IGNORECASE)
 _MAX_DEPTH = 60

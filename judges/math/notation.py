@@ -11,8 +11,8 @@ from bisect import bisect_right
 from functools import cache
 from typing import NamedTuple
 
-from judges.math.lexicon import vocabulary
-from judges.math.numerals import DIGITS, NUMBER, bounded, comma_decimal
+from tokenmill.judges.math.lexicon import vocabulary
+from tokenmill.judges.math.numerals import DIGITS, NUMBER, bounded, comma_decimal
 
 
 class Token(NamedTuple):

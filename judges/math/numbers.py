@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from judges.math.mathml import from_mathml
-from judges.math.numerals import DIGITS, WORDS, Numeral, find_numerals
-from judges.math.units import UNITS
-from schemas.verdicts import Finding, Verdict
+from tokenmill.judges.math.mathml import from_mathml
+from tokenmill.judges.math.numerals import DIGITS, WORDS, Numeral, find_numerals
+from tokenmill.judges.math.units import UNITS
+from tokenmill.schemas.verdicts import Finding, Verdict
 
 _FRACTION = re.compile(r"\s*(?:/|⁄|⁄)\s*")
 _LATEX_FRACTION = re.compile(r"\\[dt]?frac\s*\{(\d{1,9})\}\s*\{(\d{1,9})\}")

@@ -11,7 +11,7 @@ import unicodedata
 from dataclasses import dataclass
 from fractions import Fraction
 
-from judges.math.lexicon import vocabulary
+from tokenmill.judges.math.lexicon import vocabulary
 
 MAX_TEXT = 50_000
 """Characters of a text that the checks read; a longer one is a `ValueError`, never half checked."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from judges.math.expressions import CONSTANTS, Node, Num, Op, Quantity, Sym
-from judges.math.lexicon import vocabulary
-from judges.math.notation import Token
-from judges.math.numerals import value
+from tokenmill.judges.math.expressions import CONSTANTS, Node, Num, Op, Quantity, Sym
+from tokenmill.judges.math.lexicon import vocabulary
+from tokenmill.judges.math.notation import Token
+from tokenmill.judges.math.numerals import value
 
 MAX_TOKENS = 256
 """Tokens of one expression."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from judges.math.expressions import Node, Quantity, literal
-from judges.math.lexicon import vocabulary
-from judges.math.notation import Token, tokenize
-from judges.math.numerals import comma_decimal
-from judges.math.parser import NestedTooDeeply, NotAnExpression, Parser
+from tokenmill.judges.math.expressions import Node, Quantity, literal
+from tokenmill.judges.math.lexicon import vocabulary
+from tokenmill.judges.math.notation import Token, tokenize
+from tokenmill.judges.math.numerals import comma_decimal
+from tokenmill.judges.math.parser import NestedTooDeeply, NotAnExpression, Parser
 
 _STARTERS = vocabulary("num sym open money frac func vulgar bar")
 _BROKEN = frozenset(("bad", "func", "frac", "bar"))

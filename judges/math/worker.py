@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from judges.math.expressions import Node, Num, Op, Quantity, Sym
+from tokenmill.judges.math.expressions import Node, Num, Op, Quantity, Sym
 
 STARTUP_SECONDS = 60
 """Patience with the first import of sympy on a busy machine."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from judges.rubric.conditions import Condition, holds, leaves
-from judges.rubric.criteria import EITHER, SUCCEEDS, CallSpec, parse
-from judges.rubric.evidence import Evidence
-from schemas.agentic import CALL, Criterion
+from tokenmill.judges.rubric.conditions import Condition, holds, leaves
+from tokenmill.judges.rubric.criteria import EITHER, SUCCEEDS, CallSpec, parse
+from tokenmill.judges.rubric.evidence import Evidence
+from tokenmill.schemas.agentic import CALL, Criterion
 
 
 class Calls:

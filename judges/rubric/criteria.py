@@ -17,10 +17,9 @@ from typing import Any
 import orjson
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
-
-from judges.rubric.conditions import OPERATORS, Condition
-from schemas.agentic import ANSWER, CALL, CRITERIA, FORBIDDEN, ORDER, STATE, Criterion
-from schemas.tools import dump
+from tokenmill.judges.rubric.conditions import OPERATORS, Condition
+from tokenmill.schemas.agentic import ANSWER, CALL, CRITERIA, FORBIDDEN, ORDER, STATE, Criterion
+from tokenmill.schemas.tools import dump
 
 SEQUENCE, SAME_TURN, AFTER_USER = "sequence", "same_turn", "after_user"
 FORMS = (SEQUENCE, SAME_TURN, AFTER_USER)

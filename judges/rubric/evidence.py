@@ -9,9 +9,8 @@ from functools import cached_property
 from typing import Any
 
 import orjson
-
-from schemas.agentic import CallRecord, ChatMessage
-from schemas.tools import ToolSpec
+from tokenmill.schemas.agentic import CallRecord, ChatMessage
+from tokenmill.schemas.tools import ToolSpec
 
 State = dict[str, Any]
 

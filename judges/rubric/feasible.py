@@ -8,12 +8,11 @@ from itertools import groupby
 from typing import Any
 
 import orjson
-
-from judges.rubric.calls import Calls
-from judges.rubric.criteria import AFTER_USER, SAME_TURN, OrderSpec, parse
-from judges.rubric.decide import decide
-from judges.rubric.evidence import Evidence, State
-from schemas.agentic import (
+from tokenmill.judges.rubric.calls import Calls
+from tokenmill.judges.rubric.code_criteria import decide
+from tokenmill.judges.rubric.criteria import AFTER_USER, SAME_TURN, OrderSpec, parse
+from tokenmill.judges.rubric.evidence import Evidence, State
+from tokenmill.schemas.agentic import (
     DECLINE,
     CallRecord,
     ChatMessage,
@@ -23,8 +22,8 @@ from schemas.agentic import (
     ToolCall,
     ToolCallFunction,
 )
-from schemas.tools import ToolSpec
-from schemas.verdicts import Finding, Verdict
+from tokenmill.schemas.tools import ToolSpec
+from tokenmill.schemas.verdicts import Finding, Verdict
 
 CHECK = "rubric"
 UNSOLVABLE, TRIVIAL = "unsolvable", "trivial"

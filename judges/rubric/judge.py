@@ -11,16 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import prompts
-from judges.rubric.criteria import AnswerSpec, parse
-from judges.rubric.evidence import Evidence
-from judges.rubric.transcript import found, transcript
-from judges.voting import JudgeUndecided, line
-from llm.call import Ask, Message, Usage
-from llm.structured import StructuredAnswerInvalid, ask_json
-from llm.together import together
-from prompts.fence import defuse, fence
-from schemas.agentic import Criterion, CriterionVerdict, Quote
+from tokenmill.inference.call import Ask, Message, Usage
+from tokenmill.inference.gather import together
+from tokenmill.inference.structured import StructuredAnswerInvalid, ask_json
+from tokenmill.judges.model.voting import JudgeUndecided, line
+from tokenmill.judges.rubric.criteria import AnswerSpec, parse
+from tokenmill.judges.rubric.evidence import Evidence
+from tokenmill.judges.rubric.transcript import found, transcript
+from tokenmill.prompts.fence import defuse, fence
+from tokenmill.schemas.agentic import Criterion, CriterionVerdict, Quote
+
+from tokenmill import prompts
 
 CLAIMS = "claims"
 """Name under which the verdict on unsupported claims stands."""
@@ -95,7 +96,7 @@ class RubricJudge:
 
         Raises:
             JudgeUndecided: no vote was usable for one of them; it carries what the votes were billed.
-            llm.errors.CallRefused: the endpoint will never answer this.
+            tokenmill.inference.errors.CallRefused: the endpoint will never answer this.
         """
         names = [criterion.id for criterion in criteria]
         messages = _render(criteria, evidence)

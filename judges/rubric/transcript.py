@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from judges.quotes import stands_in
-from schemas.agentic import ChatMessage, Quote
+from tokenmill.judges.model.quotes import stands_in
+from tokenmill.schemas.agentic import ChatMessage, Quote
 
 _MAX_MESSAGE = 6_000
 _MAX_TRANSCRIPT = 60_000

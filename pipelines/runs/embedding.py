@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from judges.similarity import Embedder
-from pipelines.runs.errors import UsageError
+from tokenmill.judges.embedding.similarity import Embedder
+from tokenmill.pipelines.runs.errors import UsageError
 
 
 def embedder(args: argparse.Namespace) -> Embedder:

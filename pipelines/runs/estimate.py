@@ -10,13 +10,12 @@ import orjson
 from rich import box
 from rich.console import Console
 from rich.table import Table
-
-from llm.call import Usage
-from llm.pricing import Prices
-from llm.spec import parse_spec
-from pipelines.runs.inputs import Inputs
-from pipelines.runs.job import Job, Plan
-from pipelines.runs.rows import parsed_rows
+from tokenmill.inference.call import Usage
+from tokenmill.inference.pricing import Prices
+from tokenmill.inference.spec import parse_spec
+from tokenmill.pipelines.runs.inputs import Inputs
+from tokenmill.pipelines.runs.job import Job, Plan
+from tokenmill.pipelines.runs.read_rows import parsed_rows
 
 SAMPLE = 1000
 """Rows looked at; a larger input is scaled up from them."""

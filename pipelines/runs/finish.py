@@ -13,14 +13,13 @@ from pathlib import Path
 import orjson
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
-
-from pipelines.runs import templates
-from pipelines.runs.card import write_card
-from pipelines.runs.errors import RunFailed
-from pipelines.runs.folder import MANIFEST, OutputFolder
-from pipelines.runs.report import write_report
-from pipelines.runs.survey import Shards, Survey, shards_under, survey_run
-from schemas.manifest import Manifest
+from tokenmill.pipelines.report import templates
+from tokenmill.pipelines.report.card import write_card
+from tokenmill.pipelines.report.html import write_report
+from tokenmill.pipelines.report.survey import Shards, Survey, shards_under, survey_run
+from tokenmill.pipelines.runs.errors import RunFailed
+from tokenmill.pipelines.runs.folder import MANIFEST, OutputFolder
+from tokenmill.schemas.manifest import Manifest
 
 _SOON = 3.0
 """Seconds after which a run is busy with its models, and this process is not."""

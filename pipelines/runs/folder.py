@@ -17,10 +17,9 @@ import orjson
 import pyarrow.parquet as pq
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
-
-from pipelines.runs.errors import RunFailed, UsageError, line_of
-from pipelines.runs.figures import by_count
-from pipelines.transforms.files import (
+from tokenmill.pipelines.report.figures import by_count
+from tokenmill.pipelines.runs.errors import RunFailed, UsageError, line_of
+from tokenmill.pipelines.transforms.files import (
     delete_file,
     delete_folder,
     files_in,
@@ -29,7 +28,7 @@ from pipelines.transforms.files import (
     replace_file,
     whole_path,
 )
-from pipelines.transforms.sinks import EMPTY
+from tokenmill.pipelines.transforms.sinks import EMPTY
 
 KINDS = ("data", "rejected", "failed")
 WORK = ".unfinished"

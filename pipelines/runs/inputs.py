@@ -14,13 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
-
-from pipelines.runs import columns
-from pipelines.runs.ending import OK, say
-from pipelines.runs.errors import UsageError, line_of
-from pipelines.runs.folder import KINDS, MANIFEST
-from pipelines.transforms.files import is_local
-from pipelines.transforms.sources import FORMATS, PARQUET, TEXT, Parser, Piece, ends_with, raw_rows
+from tokenmill.pipelines.runs import input_columns
+from tokenmill.pipelines.runs.errors import UsageError, line_of
+from tokenmill.pipelines.runs.exit import OK, say
+from tokenmill.pipelines.runs.folder import KINDS, MANIFEST
+from tokenmill.pipelines.transforms.files import is_local
+from tokenmill.pipelines.transforms.sources import FORMATS, PARQUET, TEXT, Parser, Piece, ends_with, raw_rows
 
 HASHED_BYTES = 4_000_000_000
 """Local input up to this size is identified by its content, more (or remote input) by names, sizes and times."""
@@ -258,6 +257,6 @@ def check_columns(inputs: Inputs, parser: Parser) -> None:
     """
     for file in inputs.files:
         if not ends_with(file.path, TEXT):
-            present = columns.columns_of(file.path, file.name)
+            present = input_columns.columns_of(file.path, file.name)
             if present is not None:
-                columns.check(file.path, present, parser)
+                input_columns.check(file.path, present, parser)

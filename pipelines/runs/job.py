@@ -8,10 +8,9 @@ from typing import Any
 
 import apache_beam as beam
 from rich.console import RenderableType
-
-from llm.models import Models, Role
-from pipelines.transforms.rollout import Step
-from pipelines.transforms.sources import Parser, Piece
+from tokenmill.inference.roles import Models, Role
+from tokenmill.pipelines.transforms.rollout import Step
+from tokenmill.pipelines.transforms.sources import Parser, Piece
 
 
 @dataclass(frozen=True)

@@ -10,19 +10,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from llm import runtime as runtimes
-from llm.models import Models
-from llm.pricing import Prices, load_prices
-from pipelines.runs import estimate, inputs, preview
-from pipelines.runs.check import check_models
-from pipelines.runs.ending import FAILED, OK, ended, say
-from pipelines.runs.errors import UsageError
-from pipelines.runs.finish import finish, prepared
-from pipelines.runs.folder import KINDS, OutputFolder, check_sum
-from pipelines.runs.job import Job
-from pipelines.runs.options import default_cache
-from pipelines.runs.progress import Progress
-from pipelines.runs.record import (
+from tokenmill.inference import runtime as runtimes
+from tokenmill.inference.pricing import Prices, load_prices
+from tokenmill.inference.roles import Models
+from tokenmill.pipelines.runs import estimate, inputs, preview
+from tokenmill.pipelines.runs.errors import UsageError
+from tokenmill.pipelines.runs.exit import FAILED, OK, ended, say
+from tokenmill.pipelines.runs.finish import finish, prepared
+from tokenmill.pipelines.runs.folder import KINDS, OutputFolder, check_sum
+from tokenmill.pipelines.runs.job import Job
+from tokenmill.pipelines.runs.manifest import (
     Begun,
     check_utf8,
     described_calls,
@@ -32,11 +29,14 @@ from pipelines.runs.record import (
     record,
     tell,
 )
-from pipelines.runs.runner import choose
-from pipelines.transforms.files import whole_path
-from pipelines.transforms.rollout import EXTRA
-from pipelines.transforms.sources import COUNTED_FILES, PARQUET, ends_with
-from schemas.manifest import Manifest
+from tokenmill.pipelines.runs.options import default_cache
+from tokenmill.pipelines.runs.preflight import check_models
+from tokenmill.pipelines.runs.progress import Progress
+from tokenmill.pipelines.runs.runner import choose
+from tokenmill.pipelines.transforms.files import whole_path
+from tokenmill.pipelines.transforms.rollout import EXTRA
+from tokenmill.pipelines.transforms.sources import COUNTED_FILES, PARQUET, ends_with
+from tokenmill.schemas.manifest import Manifest
 
 SHARD_BYTES = 64_000_000
 """Input bytes per output shard, all rephrasings counted."""

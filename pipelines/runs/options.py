@@ -9,9 +9,9 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from llm.models import Role
-from llm.spec import EMBEDDED, SpecError, parse_spec
-from pipelines.runs.errors import UsageError
+from tokenmill.inference.roles import Role
+from tokenmill.inference.spec import EMBEDDED, SpecError, parse_spec
+from tokenmill.pipelines.runs.errors import UsageError
 
 EMBEDDED_SAMPLING = {"temperature": 0.3, "repeat_penalty": 1.1}
 """The embedded model goes round in circles without."""

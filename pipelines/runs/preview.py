@@ -9,18 +9,17 @@ from typing import Any
 from rich import box
 from rich.table import Table
 from rich.text import Text
-
-from llm import runtime as runtimes
-from llm.errors import RunStopped
-from llm.models import Models
-from pipelines.runs.check import check_models
-from pipelines.runs.errors import UsageError
-from pipelines.runs.inputs import Inputs
-from pipelines.runs.job import Job
-from pipelines.runs.rows import parsed_rows
-from pipelines.runs.terminal import Terminal
-from pipelines.transforms.rollout import Accepted, Rejected, Several
-from schemas.documents import FailedRow
+from tokenmill.inference import runtime as runtimes
+from tokenmill.inference.errors import RunStopped
+from tokenmill.inference.roles import Models
+from tokenmill.pipelines.runs.errors import UsageError
+from tokenmill.pipelines.runs.inputs import Inputs
+from tokenmill.pipelines.runs.job import Job
+from tokenmill.pipelines.runs.preflight import check_models
+from tokenmill.pipelines.runs.read_rows import parsed_rows
+from tokenmill.pipelines.runs.terminal import Terminal
+from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Several
+from tokenmill.schemas.documents import FailedRow
 
 LONGEST = 3000
 

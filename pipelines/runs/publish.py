@@ -18,11 +18,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-
-from pipelines.runs.errors import RunFailed, UsageError
-from pipelines.runs.figures import one_line, size
-from pipelines.runs.masking import masked_text
-from schemas.manifest import Manifest
+from tokenmill.pipelines.report.figures import one_line, size
+from tokenmill.pipelines.report.masking import masked_text
+from tokenmill.pipelines.runs.errors import RunFailed, UsageError
+from tokenmill.schemas.manifest import Manifest
 
 PAGES = ("README.md", "manifest.json", "report.html")
 PICTURES = "coverage/*.png"

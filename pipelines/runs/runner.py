@@ -20,21 +20,21 @@ import orjson
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
+from tokenmill.inference.errors import RunStopped
+from tokenmill.inference.roles import Models
+from tokenmill.inference.spec import parse_spec
+from tokenmill.pipelines.runs.errors import RunFailed, UsageError
+from tokenmill.pipelines.runs.folder import WORK, OutputFolder
+from tokenmill.pipelines.runs.forkserver import Zygote, possible
+from tokenmill.pipelines.runs.inputs import Inputs
+from tokenmill.pipelines.runs.job import Job
+from tokenmill.pipelines.transforms import NAMESPACE
 
-from llm.errors import RunStopped
-from llm.models import Models
-from llm.spec import parse_spec
-from pipelines.runs.errors import RunFailed, UsageError
-from pipelines.runs.folder import WORK, OutputFolder
-from pipelines.runs.inputs import Inputs
-from pipelines.runs.job import Job
-from pipelines.runs.zygote import Zygote, possible
-from pipelines.transforms import NAMESPACE
+from tokenmill import IMPORT_ROOT
 
 ONE_PROCESS_BYTES = 200_000
 """Input up to this size is not worth the seconds that further worker processes take to start."""
 HERE = ("DirectRunner", "FnApiRunner", "BundleBasedDirectRunner", "SwitchingDirectRunner")
-ROOT = Path(__file__).resolve().parents[2]
 DEBUG = "TOKENMILL_DEBUG"
 
 
@@ -85,10 +85,10 @@ class Runner:
             command = zygote.command(None if os.environ.get(DEBUG) else log)
             return FnApiRunner(default_environment=SubprocessSDKEnvironment.from_command_string(command))
         # The same as Beam's own multi_processing mode, with the workers' chatter in a file.
-        begin = "import sys; from pipelines.runs.zygote import work; work(sys.argv[1])"
+        begin = "import sys; from tokenmill.pipelines.runs.forkserver import work; work(sys.argv[1])"
         worker = "exec " + shlex.join([sys.executable, "-c", begin, "" if os.environ.get(DEBUG) else log])
         # Workers must find our packages wherever the command was given.
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [IMPORT_ROOT, os.environ.get("PYTHONPATH", "")]))
         return FnApiRunner(default_environment=SubprocessSDKEnvironment.from_command_string(worker))
 
 
@@ -168,13 +168,13 @@ def _interrupted(error: BaseException | None) -> bool:
     return False
 
 
-_RAISED = re.compile(r"llm\.errors\.(\w+): (.*?)(?: \[while running |\\n|\n|$)")
+_RAISED = re.compile(r"tokenmill\.inference\.errors\.(\w+): (.*?)(?: \[while running |\\n|\n|$)")
 
 
 def _stopped(error: Exception, state: str) -> Exception:
     """What ended a pipeline, as the workers meant it: runners hand their exceptions on as text, or as themselves with more
     text, and a worker leaves its reason in the state folder."""
-    import llm.errors
+    from tokenmill.inference import errors
 
     told = Path(state, "stopped.json")
     if state and told.exists():
@@ -182,12 +182,16 @@ def _stopped(error: Exception, state: str) -> Exception:
     else:
         chain, seen = error, []
         while chain is not None:
-            seen.append(f"llm.errors.{type(chain).__name__}: {chain}" if isinstance(chain, RunStopped) else str(chain))
+            seen.append(
+                f"tokenmill.inference.errors.{type(chain).__name__}: {chain}"
+                if isinstance(chain, RunStopped)
+                else str(chain)
+            )
             chain = chain.__cause__ or chain.__context__  # type: ignore[assignment]
         match = next((m for text in seen for m in [_RAISED.search(text)] if m), None)
         if match is None:
             line = next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
             return RunFailed(f"the pipeline broke: {line.strip()[:500]} ({DEBUG}=1 shows all of it)")
         kind, message = match.groups()
-    raised = getattr(llm.errors, kind, RunStopped)
+    raised = getattr(errors, kind, RunStopped)
     return raised(message) if isinstance(raised, type) and issubclass(raised, RunStopped) else RunStopped(message)

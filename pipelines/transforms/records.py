@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from apache_beam.coders import registry
-
-from pipelines.transforms.sources import RowUnreadable
-from schemas.columns import from_values
+from tokenmill.pipelines.transforms.sources import RowUnreadable
+from tokenmill.schemas.columns import from_values
 
 MAX_ROW_BYTES = 20_000_000
 """Of a row that a stage wrote for the next: one of an agent with its tools and its world is long."""

@@ -12,13 +12,12 @@ from typing import Any, Generic, Protocol, TypeVar
 import apache_beam as beam
 from apache_beam.metrics import Metrics
 from apache_beam.utils.windowed_value import WindowedValue
-
-from llm import runtime as runtimes
-from llm.call import Ask
-from llm.errors import RunStopped
-from llm.models import Models
-from pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
-from schemas.documents import FailedRow
+from tokenmill.inference import runtime as runtimes
+from tokenmill.inference.call import Ask
+from tokenmill.inference.errors import RunStopped
+from tokenmill.inference.roles import Models
+from tokenmill.pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
+from tokenmill.schemas.documents import FailedRow
 
 HANDED_OVER = 32
 """Rows that the two threads of a worker hand each other at a time,"""

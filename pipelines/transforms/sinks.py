@@ -21,13 +21,12 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.windowed_value import WindowedValue
-
-from llm.errors import RunStopped
-from pipelines.transforms import DATA, FAILED, REJECTED
-from pipelines.transforms.files import replace_file
-from schemas.columns import arrow_schema
-from schemas.documents import FailedRow
-from schemas.draws import digest
+from tokenmill.inference.errors import RunStopped
+from tokenmill.pipelines.transforms import DATA, FAILED, REJECTED
+from tokenmill.pipelines.transforms.files import replace_file
+from tokenmill.schemas.columns import arrow_schema
+from tokenmill.schemas.documents import FailedRow
+from tokenmill.schemas.draws import digest
 
 ROW_GROUP = 1000
 """Rows per row group: small enough for a viewer to open one."""

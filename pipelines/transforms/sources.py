@@ -19,9 +19,8 @@ from apache_beam.coders import registry
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import Metrics
-
-from pipelines.transforms import FAILED, NAMESPACE
-from schemas.documents import FailedRow
+from tokenmill.pipelines.transforms import FAILED, NAMESPACE
+from tokenmill.schemas.documents import FailedRow
 
 Row = TypeVar("Row", covariant=True)
 

@@ -9,15 +9,14 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-
-from bench.fidelity import faults
-from bench.fidelity.__main__ import cases, main, tabulate, targets_missed
-from bench.fidelity.data import HALVES, pairs
-from bench.fidelity.judged import RECORDED, judge_pairs, question, recorded_pairs
-from bench.fidelity.table import HONEST, Cell, Table
-from judges.faithfulness import Faithfulness
-from llm.errors import CallFailed
-from tests.servers.scripted import ScriptedServer
+from tokenmill.bench.fidelity import faults
+from tokenmill.bench.fidelity.__main__ import cases, main, tabulate, targets_missed
+from tokenmill.bench.fidelity.data import HALVES, pairs
+from tokenmill.bench.fidelity.judged import RECORDED, judge_pairs, question, recorded_pairs
+from tokenmill.bench.fidelity.table import HONEST, Cell, Table
+from tokenmill.bench.servers.scripted import ScriptedServer
+from tokenmill.inference.errors import CallFailed
+from tokenmill.judges.model.faithfulness import Faithfulness
 
 
 def test_the_data_are_as_described():
@@ -138,6 +137,6 @@ def test_a_bad_flag_is_one_line(capsys):
 
 
 def test_a_missing_test_half_is_said(capsys, monkeypatch):
-    monkeypatch.setattr("bench.fidelity.__main__.pairs", lambda half=None: [])
+    monkeypatch.setattr("tokenmill.bench.fidelity.__main__.pairs", lambda half=None: [])
     assert main(["--half", "test"]) == 2
     assert "no test half yet" in capsys.readouterr().out

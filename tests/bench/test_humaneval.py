@@ -5,9 +5,9 @@ import asyncio
 import json
 
 import pytest
+from tokenmill.bench.agentic import humaneval
+from tokenmill.bench.agentic.mutants import PLANTED, compares_plainly, mutants, planted, wrong_ones
 
-from bench.agentic import humaneval
-from bench.agentic.mutants import PLANTED, compares_plainly, mutants, planted, wrong_ones
 from tests.tools_repo.sandboxed import runtime
 
 RUNTIME = runtime()

@@ -10,19 +10,19 @@ from apache_beam.io.aws.clients.s3.fake_client import FakeS3Client
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
+from tokenmill.bench.servers.mill import Writer, documents
+from tokenmill.bench.servers.scripted import ScriptedServer
+from tokenmill.pipelines.runs import inputs
+from tokenmill.pipelines.runs.errors import UsageError
+from tokenmill.pipelines.runs.finish import finish
+from tokenmill.pipelines.runs.folder import OutputFolder
+from tokenmill.pipelines.transforms.sinks import read_rows, write_parquet
+from tokenmill.schemas.documents import Document
 
-from pipelines.runs import inputs
-from pipelines.runs.errors import UsageError
-from pipelines.runs.finish import finish
-from pipelines.runs.folder import OutputFolder
-from pipelines.transforms.sinks import read_rows, write_parquet
-from schemas.documents import Document
 from tests.objectstore import Bucket
 from tests.outputs import rows as rows_of
-from tests.pipelines.runs import finished_run
-from tests.pipelines.test_sinks import as_json, rows
-from tests.servers.mill import Writer, documents
-from tests.servers.scripted import ScriptedServer
+from tests.pipelines.report import finished_run
+from tests.pipelines.transforms.test_sinks import as_json, rows
 
 
 @pytest.fixture

@@ -3,8 +3,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from prompts.fence import CONTROL_TOKEN, defuse, fence
+from tokenmill.prompts.fence import CONTROL_TOKEN, defuse, fence
 
 
 @given(st.text())
@@ -24,7 +23,7 @@ def test_a_text_that_holds_the_nonce_of_another_gets_a_different_one():
 
 
 def test_a_nonce_that_does_occur_is_replaced(monkeypatch):
-    import prompts.fence as module
+    from tokenmill.prompts import fence as module
 
     digests = iter(["0123456789", "abcdef0123"])
     monkeypatch.setattr(

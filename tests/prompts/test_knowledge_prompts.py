@@ -4,9 +4,9 @@ import re
 from itertools import combinations
 
 import pytest
+from tokenmill.prompts.fence import fence
 
-import prompts
-from prompts.fence import fence
+from tokenmill import prompts
 
 STYLES = prompts.names("styles")
 PERSPECTIVES = prompts.names("perspectives")

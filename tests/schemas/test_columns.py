@@ -4,8 +4,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from schemas.columns import arrow_schema, column, columns, to_table
+from tokenmill.schemas.columns import arrow_schema, column, columns, to_table
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,7 @@ from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
-
-from schemas.draws import digest, normal, pick, shuffled, uniform
+from tokenmill.schemas.draws import digest, normal, pick, shuffled, uniform
 
 PARTS = st.lists(st.one_of(st.text(max_size=8), st.integers()), max_size=3)
 
@@ -33,7 +32,7 @@ def test_draws_are_even():
 
 
 def test_draws_are_the_same_in_another_process():
-    code = "from schemas.draws import *; print(digest(1, 'a'), shuffled(range(9), 'x'), pick('abc', 7))"
+    code = "from tokenmill.schemas.draws import *; print(digest(1, 'a'), shuffled(range(9), 'x'), pick('abc', 7))"
     out = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONHASHSEED": "5"}
     ).stdout

@@ -3,9 +3,8 @@ import pickle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from schemas.columns import arrow_schema, to_table
-from schemas.tools import (
+from tokenmill.schemas.columns import arrow_schema, to_table
+from tokenmill.schemas.tools import (
     RefusedTool,
     Semantics,
     ToolSpec,

@@ -15,8 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import prompts
-from schemas.agentic import (
+from tokenmill.schemas.agentic import (
     DECLINE,
     DEPENDENT_CALLS,
     LEVELS,
@@ -27,7 +26,9 @@ from schemas.agentic import (
     SEVERAL_CALLS,
     Domain,
 )
-from schemas.tools import SYNTHETIC, Semantics, ToolSpec, from_openai
+from tokenmill.schemas.tools import SYNTHETIC, Semantics, ToolSpec, from_openai
+
+from tokenmill import prompts
 
 ENTITIES = {
     "Parcel": {

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from judges.rubric.evidence import Evidence
-from judges.rubric.feasible import enact
-from schemas.agentic import Agent, AgentTask, Fact
+from tokenmill.judges.rubric.evidence import Evidence
+from tokenmill.judges.rubric.feasible import enact
+from tokenmill.schemas.agentic import Agent, AgentTask, Fact
+
 from tests.servers.agency import ENTITIES, POLICY, STATE, SYSTEM, parcel_tools
 
 

@@ -3,10 +3,9 @@
 import asyncio
 
 import pytest
-
-from tools_repo.bubblewrap import Bubblewrap
-from tools_repo.code.runtime import Runtime
-from tools_repo.sandbox import SandboxUnavailable
+from tokenmill.tools_repo.code.interpreter import Runtime
+from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
+from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
 
 
 def runtime() -> Runtime:

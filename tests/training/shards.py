@@ -9,8 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-
-from tests.servers.mill import documents
+from tokenmill.bench.servers.mill import documents
 
 WEATHER = {
     "type": "function",

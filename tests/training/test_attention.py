@@ -7,11 +7,10 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from training.model import Model, preset
-from training.model import attention as attention_module
-from training.model.attention import attend, logit_maxima
-from training.model.mask import AttentionMask, attention_mask
+from tokenmill.training.model import Model, preset
+from tokenmill.training.model import attention as attention_module
+from tokenmill.training.model.attention import attend, logit_maxima
+from tokenmill.training.model.mask import AttentionMask, attention_mask
 
 
 def random_parts(time: int, seed: int, heads: int = 3):

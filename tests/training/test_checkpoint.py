@@ -13,10 +13,8 @@ from pathlib import Path
 
 import pytest
 import torch
-
-from tests.training.test_model import VARIANTS, random_model
-from training import checkpoint
-from training.checkpoint import (
+from tokenmill.training import checkpoint
+from tokenmill.training.checkpoint import (
     CheckpointError,
     latest_checkpoint,
     load_model,
@@ -26,8 +24,10 @@ from training.checkpoint import (
     save_checkpoint,
     step_directory,
 )
-from training.model import Model
-from training.optim import MuonClip
+from tokenmill.training.model import Model
+from tokenmill.training.optim import MuonClip
+
+from tests.training.test_model import VARIANTS, random_model
 
 TINY = VARIANTS["plain"]
 
@@ -115,8 +115,8 @@ def test_training_goes_on_exactly_where_it_stopped(tmp_path):
 
 WRITER = """
 import sys, torch
-from training.checkpoint import save_checkpoint, step_directory
-from training.model import Model, preset
+from tokenmill.training.checkpoint import save_checkpoint, step_directory
+from tokenmill.training.model import Model, preset
 torch.set_num_threads(1)
 model = Model(preset("small").replace(first_k_dense_replace=3))
 print("ready", flush=True)

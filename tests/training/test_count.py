@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-
-from training.count import count_parameters, main, training_flops_per_token
-from training.model import Model, preset
+from tokenmill.training.count import count_parameters, main, training_flops_per_token
+from tokenmill.training.model import Model, preset
 
 
 @pytest.mark.parametrize(

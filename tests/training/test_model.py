@@ -6,12 +6,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from training.model import PADDING, PRESETS, LatentCache, Model, ModelConfig, Yarn, generate, preset
-from training.model.generate import sample
-from training.model.huggingface import export_weights
-from training.model.loss import linear_cross_entropy
-from training.model.mask import restart_positions
+from tokenmill.training.model import PADDING, PRESETS, LatentCache, Model, ModelConfig, Yarn, generate, preset
+from tokenmill.training.model.generate import sample
+from tokenmill.training.model.huggingface import export_weights
+from tokenmill.training.model.loss import linear_cross_entropy
+from tokenmill.training.model.mask import restart_positions
 
 TINY = preset("tiny").replace(vocab_size=96, hidden_size=32, initializer_range=0.15)
 VARIANTS = {

@@ -6,10 +6,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from training.model import PADDING, Model, preset
-from training.model.experts import Experts
-from training.model.moe import Gate, Routing, load
+from tokenmill.training.model import PADDING, Model, preset
+from tokenmill.training.model.experts import Experts
+from tokenmill.training.model.moe import Gate, Routing, load
 
 CONFIG = preset("tiny").replace(vocab_size=96, hidden_size=32)
 

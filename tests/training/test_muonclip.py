@@ -11,10 +11,9 @@ import torch
 import torch.multiprocessing as mp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from training.model import Model, Yarn, preset
-from training.model.mask import AttentionMask
-from training.optim import MuonClip, as_matrices, orthogonalize, scale_head_logits, split_parameters
+from tokenmill.training.model import Model, Yarn, preset
+from tokenmill.training.model.mask import AttentionMask
+from tokenmill.training.optim import MuonClip, as_matrices, orthogonalize, scale_head_logits, split_parameters
 
 TINY = preset("tiny").replace(vocab_size=96, hidden_size=32, initializer_range=0.1)
 
@@ -125,7 +124,7 @@ def test_maxima_are_the_largest_attention_logits():
     model = Model(TINY.replace(yarn=Yarn(8, 32), initializer_range=0.3)).train()
     tokens = torch.randint(0, 96, (3, 20))
     queries, keys, seen = [], [], largest_logits(model, tokens)
-    import training.model.attention as attention
+    from tokenmill.training.model import attention as attention
 
     original = attention.attend
 
@@ -241,10 +240,9 @@ def test_wrong_settings_are_refused(wrong):
 
 
 def _sharded_worker(rank: int, port: int, folder: str) -> None:
+    from tokenmill.training.checkpoint import resume, save_checkpoint
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
-
-    from training.checkpoint import resume, save_checkpoint
 
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RANK": str(rank), "WORLD_SIZE": "2"}
     torch.set_num_threads(1)
@@ -275,8 +273,7 @@ def _sharded_worker(rank: int, port: int, folder: str) -> None:
 def test_two_processes_with_sharded_state_equal_one(tmp_path):
     """FSDP2 over gloo cuts weights and optimizer state; updates, clipping and checkpoints are as with one process."""
     from safetensors.torch import load_file
-
-    from training.checkpoint import save_checkpoint
+    from tokenmill.training.checkpoint import save_checkpoint
 
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

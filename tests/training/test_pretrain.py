@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from tokenmill.training.checkpoint import load_model, read_config
+from tokenmill.training.metrics import TIMED, MetricsLog, read_metrics
+from tokenmill.training.pretrain import main
+from tokenmill.training.tokenizer import Tokenizer
 
 from tests.training.shards import conversations, texts
-from training.checkpoint import load_model, read_config
-from training.metrics import TIMED, MetricsLog, read_metrics
-from training.pretrain import main
-from training.tokenizer import Tokenizer
 
 ROOT = Path(__file__).resolve().parents[2]
 SHAPE = ["--sequence-length", "64", "--batch-tokens", "256", "--micro-rows", "2", "--lr", "0.01"]
@@ -29,7 +29,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def command(*flags: object) -> list[str]:
-    return [sys.executable, "-m", "training.pretrain", *map(str, flags)]
+    return [sys.executable, "-m", "tokenmill.training.pretrain", *map(str, flags)]
 
 
 def curve(folder: Path) -> list[dict]:

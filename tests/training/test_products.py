@@ -6,10 +6,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenmill.training.model import products
+from tokenmill.training.model.products import Linear, product
 from torch import nn
-
-from training.model import products
-from training.model.products import Linear, product
 
 SIZES = st.integers(1, 96)
 

@@ -7,15 +7,15 @@ import json
 import jsonschema
 import pytest
 import torch
+from tokenmill.bench.servers.mill import documents
+from tokenmill.training.checkpoint import save_checkpoint
+from tokenmill.training.enforcer import Enforcer
+from tokenmill.training.model import Model, generate, preset
+from tokenmill.training.sample import chat, complete, main
+from tokenmill.training.template import encode_prompt
+from tokenmill.training.tokenizer import SPECIAL_TOKENS, Tokenizer
 
-from tests.servers.mill import documents
 from tests.training.shards import WEATHER
-from training.checkpoint import save_checkpoint
-from training.enforcer import Enforcer
-from training.model import Model, generate, preset
-from training.sample import chat, complete, main
-from training.template import encode_prompt
-from training.tokenizer import SPECIAL_TOKENS, Tokenizer
 
 TOKENIZER = Tokenizer.train((row["text"] for row in documents(80)), 600)
 NOW = {"type": "function", "function": {"name": "now"}}

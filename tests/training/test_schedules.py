@@ -5,8 +5,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from training.schedules import K2, Layout, Leg, Plan, Wsd
+from tokenmill.training.schedules import K2, Layout, Leg, Plan, Wsd
 
 
 def steps(plan: Plan):

@@ -9,15 +9,15 @@ from pathlib import Path
 import jsonschema
 import pytest
 import torch
+from tokenmill.training.checkpoint import load_model
+from tokenmill.training.metrics import read_metrics
+from tokenmill.training.pretrain import main as pretrain
+from tokenmill.training.sample import chat
+from tokenmill.training.sample import main as sample
+from tokenmill.training.sft import main
+from tokenmill.training.tokenizer import Tokenizer
 
 from tests.training.shards import WEATHER, conversation, conversations, texts, write_rows
-from training.checkpoint import load_model
-from training.metrics import read_metrics
-from training.pretrain import main as pretrain
-from training.sample import chat
-from training.sample import main as sample
-from training.sft import main
-from training.tokenizer import Tokenizer
 
 
 @pytest.fixture(scope="module")

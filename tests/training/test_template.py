@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-
-from tests.servers.mill import documents
-from tests.training.shards import WEATHER, conversation
-from training.data import ConversationEncoder, Example
-from training.template import (
+from tokenmill.bench.servers.mill import documents
+from tokenmill.training.data.mixture import ConversationEncoder, Example
+from tokenmill.training.template import (
     TemplateError,
     declaration,
     encode_prompt,
@@ -18,7 +16,9 @@ from training.template import (
     parse_assistant,
     render,
 )
-from training.tokenizer import Tokenizer
+from tokenmill.training.tokenizer import Tokenizer
+
+from tests.training.shards import WEATHER, conversation
 
 TOKENIZER = Tokenizer.train((row["text"] for row in documents(80)), 600)
 
@@ -71,14 +71,12 @@ def test_tools_are_declared_before_everything():
 
 
 def test_typescript_declarations_are_a_namespace():
-    pytest.importorskip("schemas.typescript")
     declared = declaration([WEATHER], "typescript")
     assert declared.startswith("# Tools\n\n")
     assert "namespace functions" in declared and "get_weather" in declared and "city" in declared
 
 
 def test_mixed_declarations_are_drawn_by_the_tools():
-    pytest.importorskip("schemas.typescript")
     sets = [[{**WEATHER, "function": {**WEATHER["function"], "name": f"tool_{i}"}}] for i in range(200)]
     json_share = sum(declaration(tools, "mixed").startswith("[") for tools in sets) / 200
     assert 0.15 < json_share < 0.35

@@ -5,11 +5,11 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenmill.bench.servers.mill import documents
+from tokenmill.training.data.rows import InputError
+from tokenmill.training.tokenizer import SMALLEST, SPECIAL_TOKENS, Tokenizer, main
 
-from tests.servers.mill import documents
 from tests.training.shards import conversations, texts
-from training.rows import InputError
-from training.tokenizer import SMALLEST, SPECIAL_TOKENS, Tokenizer, main
 
 TEXTS = [row["text"] for row in documents(80)]
 TOKENIZER = Tokenizer.train(TEXTS, 600)

@@ -12,12 +12,12 @@ from importlib import resources
 import datasets
 import numpy as np
 import pytest
+from tokenmill.bench.servers.mill import documents
+from tokenmill.training.data.mixture import ConversationEncoder, Example
+from tokenmill.training.data.rows import find_files, open_shards
+from tokenmill.training.tokenizer import Tokenizer
 
-from tests.pipelines.trajectories import TOOL, trajectory, write_run
-from tests.servers.mill import documents
-from training.data import ConversationEncoder, Example
-from training.rows import find_files, open_shards
-from training.tokenizer import Tokenizer
+from tests.pipelines.agentic.scripted_trajectories import TOOL, trajectory, write_run
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,13 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenmill.training import expert_load
+from tokenmill.training.checkpoint import load_model, save_checkpoint
+from tokenmill.training.expert_load import ExpertUsage, expert_usage, gini
+from tokenmill.training.upcycle import main as upcycle_main
+from tokenmill.training.upcycle import upcycle
 
 from tests.training.test_model import VARIANTS, random_model
-from training import experts
-from training.checkpoint import load_model, save_checkpoint
-from training.experts import ExpertUsage, expert_usage, gini
-from training.upcycle import main as upcycle_main
-from training.upcycle import upcycle
 
 DENSE = VARIANTS["dense"]
 
@@ -127,13 +127,13 @@ def test_the_command_draws_both_figures(tmp_path, capsys):
         pq.write_table(pa.table({"text": [text] * 5}), tmp_path / f"{name}.parquet")
         arguments += ["--domain", f"{name}={tmp_path / name}.parquet"]
     with pytest.raises(SystemExit):
-        experts.main(["/nowhere", *arguments[1:]])
+        expert_load.main(["/nowhere", *arguments[1:]])
     vocabulary = {letter: index for index, letter in enumerate("?12345ab ")}
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="?"))
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Split("", "isolated")
     tokenizer.save(str(checkpoint / "tokenizer.json"))
-    assert experts.main(arguments) == 0
-    report = json.loads((tmp_path / "out" / "experts.json").read_text())
+    assert expert_load.main(arguments) == 0
+    report = json.loads((tmp_path / "out" / "expert_load.json").read_text())
     assert report["domains"] == ["sums", "words"]
     assert sum(report["counts"][0][0]) == 2 * 5 * 9
     for picture in ("heatmap.png", "gini.png"):

@@ -7,13 +7,12 @@ import math
 
 import pytest
 import torch
-
-from bench.training.people import VALUES, facts_of, name_of, questions_of, raw_text, rephrasing_text, write
-from training.model import Model, preset
-from training.questions import PROMPT, Question, log_likelihoods, normalized, read_questions, score
-from training.rows import InputError
-from training.tokenizer import Tokenizer
-from training.utility import ARMS, main, read_corpus, summarize
+from tokenmill.bench.training.people import VALUES, facts_of, name_of, questions_of, raw_text, rephrasing_text, write
+from tokenmill.training.data.rows import InputError
+from tokenmill.training.model import Model, preset
+from tokenmill.training.questions import PROMPT, Question, log_likelihoods, normalized, read_questions, score
+from tokenmill.training.tokenizer import Tokenizer
+from tokenmill.training.utility import ARMS, main, read_corpus, summarize
 
 
 @pytest.fixture(scope="module")

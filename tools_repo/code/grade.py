@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-
-from llm.errors import RowError
-from schemas.code import (
+from tokenmill.inference.errors import RowError
+from tokenmill.schemas.code import (
     ERROR,
     FUNCTION,
     NOT_RUN,
@@ -27,11 +26,11 @@ from schemas.code import (
     CodeVerdict,
     TestOutcome,
 )
-from schemas.verdicts import Finding
-from tools_repo.code.runtime import GuestFailed, Runtime
-from tools_repo.code.tampering import restored
-from tools_repo.code.workspace import PathRefused, Workspace, WorkspaceFull
-from tools_repo.sandbox import Running
+from tokenmill.schemas.verdicts import Finding
+from tokenmill.tools_repo.code.interpreter import GuestFailed, Runtime
+from tokenmill.tools_repo.code.tampering import restored
+from tokenmill.tools_repo.code.workspace import PathRefused, Workspace, WorkspaceFull
+from tokenmill.tools_repo.sandbox.base import Running
 
 MODULE = "solution.py"
 """The file in which a function's task wants it."""

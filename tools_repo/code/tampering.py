@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import sys
 
-from schemas.code import REPOSITORY, CodeTask
-from schemas.verdicts import Finding
-from tools_repo.code.workspace import Entry, Workspace
+from tokenmill.schemas.code import REPOSITORY, CodeTask
+from tokenmill.schemas.verdicts import Finding
+from tokenmill.tools_repo.code.workspace import Entry, Workspace
 
 _RUNNER_FILES = re.compile(
     r"(.*/)?(conftest\.py|sitecustomize\.py|usercustomize\.py|pytest\.ini|\.pytest\.ini|pytest\.toml|\.pytest\.toml|tox\.ini"

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from schemas.code import CodeFile
-from tools_repo.sandbox import MIB
+from tokenmill.schemas.code import CodeFile
+from tokenmill.tools_repo.sandbox.base import MIB
 
 MAX_BYTES = 16 * MIB
 MAX_FILES = 4000

@@ -12,11 +12,10 @@ from typing import Any
 import orjson
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
-
-from schemas.code import CodeTask
-from tools_repo.code.runtime import WORKSPACE, Executed, Runtime, as_json, shortened
-from tools_repo.code.workspace import Entry, PathRefused, Workspace, WorkspaceFull
-from tools_repo.world import ToolResult
+from tokenmill.schemas.code import CodeTask
+from tokenmill.tools_repo.code.interpreter import WORKSPACE, Executed, Runtime, as_json, shortened
+from tokenmill.tools_repo.code.workspace import Entry, PathRefused, Workspace, WorkspaceFull
+from tokenmill.tools_repo.world import ToolResult
 
 BASH_SECONDS, PATCH_SECONDS, TEST_SECONDS = 30.0, 20.0, 120.0
 _ENGINE = "sandbox"
@@ -43,7 +42,7 @@ class _ToolError(Exception):
 
 @cache
 def _tools() -> dict[str, dict[str, Any]]:
-    listed = json.loads(resources.files("tools_repo.code").joinpath("tools.json").read_text(encoding="utf-8"))
+    listed = json.loads(resources.files("tokenmill.tools_repo.code").joinpath("tools.json").read_text(encoding="utf-8"))
     return {tool["function"]["name"]: tool for tool in listed}
 
 

@@ -10,15 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-import prompts
-from llm.call import Ask, Usage
-from llm.structured import StructuredAnswerInvalid, ask_json
-from prompts.fence import CONTROL_TOKEN, defuse, fence
-from schemas.agentic import Domain, RefusedDomain
-from schemas.draws import digest
-from tools_repo.evolution.categories import MARK, Category, flat, plain, slug
-from tools_repo.evolution.operators import Move, Operators
-from tools_repo.evolution.siblings import Distinct, Siblings
+from tokenmill.inference.call import Ask, Usage
+from tokenmill.inference.structured import StructuredAnswerInvalid, ask_json
+from tokenmill.prompts.fence import CONTROL_TOKEN, defuse, fence
+from tokenmill.schemas.agentic import Domain, RefusedDomain
+from tokenmill.schemas.draws import digest
+from tokenmill.tools_repo.evolution.categories import MARK, Category, flat, plain, slug
+from tokenmill.tools_repo.evolution.operators import Move, Operators
+from tokenmill.tools_repo.evolution.siblings import Distinct, Siblings
+
+from tokenmill import prompts
 
 REPAIR = "structured/repair"
 NAME_UNFIT, DESCRIPTION_UNFIT = "name_unfit", "description_unfit"
@@ -78,7 +79,7 @@ class Evolution:
 
         Raises:
             StructuredAnswerInvalid: no answer could be read.
-            llm.errors.RowError: the endpoint did not answer this.
+            tokenmill.inference.errors.RowError: the endpoint did not answer this.
         """
         move = self.operators.draw(category, number, made, self.seed)
         messages = self.messages(category, move, siblings, number)

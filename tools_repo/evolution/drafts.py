@@ -9,21 +9,20 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
-
-from schemas.agentic import Domain
-from schemas.tools import SYNTHETIC, Semantics, ToolSpec, dump, tool_id
-from tools_repo.evolution.categories import MARK, flat
-from tools_repo.evolution.fields import compile_fields, field_schema, properties
-from tools_repo.evolution.outline import choices_of
-from tools_repo.validate import validate
-from tools_repo.world.entities import EntityModel
+from tokenmill.schemas.agentic import Domain
+from tokenmill.schemas.tools import SYNTHETIC, Semantics, ToolSpec, dump, tool_id
+from tokenmill.tools_repo.evolution.categories import MARK, flat
+from tokenmill.tools_repo.evolution.fields import compile_fields, field_schema, properties
+from tokenmill.tools_repo.evolution.outline import choices_of
+from tokenmill.tools_repo.specs.validate import validate
+from tokenmill.tools_repo.world.entities import EntityModel
 
 SEARCH, CREATE, READ, UPDATE, ANALYSE, DELETE = "search", "create", "read", "update", "analyse", "delete"
 ACTIONS = (SEARCH, CREATE, READ, UPDATE, ANALYSE, DELETE)
 WRITING = (CREATE, UPDATE, DELETE)
 
 INVALID_ANSWER, INVALID_FIELDS, INVALID_SEMANTICS = "invalid_answer", "invalid_fields", "invalid_semantics"
-"""Reasons of a refusal, beside those of `tools_repo.validate`."""
+"""Reasons of a refusal, beside those of `tools_repo.specs.validate`."""
 
 _TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)+")

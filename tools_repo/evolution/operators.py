@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-import prompts
-from schemas.agentic import Domain
-from schemas.draws import digest, uniform
-from tools_repo.evolution.categories import Category, slug
+from tokenmill.schemas.agentic import Domain
+from tokenmill.schemas.draws import digest, uniform
+from tokenmill.tools_repo.evolution.categories import Category, slug
+
+from tokenmill import prompts
 
 SEED, DEEPEN, SPECIALISE, COMBINE, TRANSFER, CONSTRAIN = (
     "seed", "deepen", "specialise", "combine", "transfer", "constrain",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tools_repo.world.entities import EntityModel
+from tokenmill.tools_repo.world.entities import EntityModel
 
 _MAX_CHOICES = 20
 

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from judges.similarity import Embedder
-from schemas.draws import shuffled
-from tools_repo.likeness import Embeds
-from tools_repo.words import STOP, split, stem
+from tokenmill.judges.embedding.similarity import Embedder
+from tokenmill.schemas.draws import shuffled
+from tokenmill.tools_repo.specs.likeness import Embeds
+from tokenmill.tools_repo.specs.words import STOP, split, stem
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,20 +12,21 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import prompts
-from llm.call import Answer, Ask
-from llm.errors import RowError
-from llm.structured import candidates
-from prompts.fence import defuse, fence
-from schemas.agentic import Domain
-from schemas.draws import digest, pick, shuffled
-from schemas.tools import RefusedTool, ToolSpec, dump, refuse
-from tools_repo.evolution.drafts import ACTIONS, Draft, batch_schema, read_draft
-from tools_repo.evolution.outline import outline
-from tools_repo.evolution.siblings import first_line, view
-from tools_repo.likeness import Fingerprint, Likeness
-from tools_repo.words import split, stem
-from tools_repo.world.entities import EntityModel
+from tokenmill.inference.call import Answer, Ask
+from tokenmill.inference.errors import RowError
+from tokenmill.inference.structured import candidates
+from tokenmill.prompts.fence import defuse, fence
+from tokenmill.schemas.agentic import Domain
+from tokenmill.schemas.draws import digest, pick, shuffled
+from tokenmill.schemas.tools import RefusedTool, ToolSpec, dump, refuse
+from tokenmill.tools_repo.evolution.drafts import ACTIONS, Draft, batch_schema, read_draft
+from tokenmill.tools_repo.evolution.outline import outline
+from tokenmill.tools_repo.evolution.siblings import first_line, view
+from tokenmill.tools_repo.specs.likeness import Fingerprint, Likeness
+from tokenmill.tools_repo.specs.words import split, stem
+from tokenmill.tools_repo.world.entities import EntityModel
+
+from tokenmill import prompts
 
 TOOLS, AGAIN = "evolve/tools", "evolve/tools_again"
 PROMPTS = (TOOLS, AGAIN)

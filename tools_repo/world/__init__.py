@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from llm.call import Usage
-from schemas.agentic import SUCCESS
+from tokenmill.inference.call import Usage
+from tokenmill.schemas.agentic import SUCCESS
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class World(Protocol):
         """Run a call, `arguments` being the text that the agent wrote; `number` counts the trajectory's calls from 0, and
         every draw depends on it alone (beside the world's own seed).
 
-        Errors that an agent can make are results. Raises only what ends the trajectory (`llm.errors`).
+        Errors that an agent can make are results. Raises only what ends the trajectory (`inference.errors`).
         """
         ...
 

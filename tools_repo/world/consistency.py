@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import orjson
-
-from tools_repo.world.entities import EntityModel, Kind, State
+from tokenmill.tools_repo.world.entities import EntityModel, Kind, State
 
 _MAX_NODES = 5_000
 

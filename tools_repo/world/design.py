@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from tokenmill.inference.call import Ask, Usage
+from tokenmill.prompts.fence import fence
+from tokenmill.schemas.tools import ToolSpec, dump, to_openai
+from tokenmill.schemas.typescript.render import render_namespace
+from tokenmill.tools_repo.world.ask_checked import REPAIR, CheckFailed, ask_checked
+from tokenmill.tools_repo.world.entities import EntityModel
 
-import prompts
-from llm.call import Ask, Usage
-from prompts.fence import fence
-from schemas.tools import ToolSpec, dump, to_openai
-from schemas.typescript import render_namespace
-from tools_repo.world.asking import REPAIR, CheckFailed, ask_checked
-from tools_repo.world.entities import EntityModel
+from tokenmill import prompts
 
 ENTITIES, STATE = "world/entities", "world/state"
 PROMPTS = (ENTITIES, STATE, REPAIR)
@@ -118,7 +118,7 @@ async def design_entities(
 
     Raises:
         DesignFailed: no valid answer in `tries` tries.
-        llm.errors.CallRefused: the endpoint will never answer this.
+        tokenmill.inference.errors.CallRefused: the endpoint will never answer this.
     """
     title, description = fence(title, "title"), fence(description[:_MAX_DESCRIPTION], "description")
     shown = f"\nIts tools:\n{fence(declared(tools), 'tools')}\n" if tools else ""

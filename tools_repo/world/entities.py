@@ -22,9 +22,8 @@ import orjson
 from jsonschema import Draft202012Validator, FormatChecker, ValidationError, validators
 from jsonschema.exceptions import best_match
 from jsonschema.protocols import Validator
-
-from schemas.tools import SYNTHETIC, ToolSpec, dump
-from tools_repo.validate import Limits, validate
+from tokenmill.schemas.tools import SYNTHETIC, ToolSpec, dump
+from tokenmill.tools_repo.specs.validate import Limits, validate
 
 State = dict[str, dict[str, dict[str, Any]]]
 

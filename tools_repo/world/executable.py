@@ -15,17 +15,16 @@ from typing import Any
 import orjson
 from jsonschema.exceptions import best_match
 from jsonschema.validators import validator_for
-
-from llm.call import Ask
-from llm.errors import RowError
-from schemas.engines import Engine
-from schemas.tools import ToolSpec
-from tools_repo.world.entities import EntityModel, State
-from tools_repo.world.outcomes import CERTAIN, Odds, error
-from tools_repo.world.patch import changed_records
-from tools_repo.world.pool import DONE, Interpreter, Job, Pool
-from tools_repo.world.simulator import Simulator
-from tools_repo.world.stateful import Ran, StatefulWorld, reads_only
+from tokenmill.inference.call import Ask
+from tokenmill.inference.errors import RowError
+from tokenmill.schemas.engines import Engine
+from tokenmill.schemas.tools import ToolSpec
+from tokenmill.tools_repo.world.entities import EntityModel, State
+from tokenmill.tools_repo.world.outcomes import CERTAIN, Odds, error
+from tokenmill.tools_repo.world.patch import changed_records
+from tokenmill.tools_repo.world.programs.pool import DONE, Interpreter, Job, Pool
+from tokenmill.tools_repo.world.simulator import Simulator
+from tokenmill.tools_repo.world.stateful import Ran, StatefulWorld, reads_only
 
 ENGINE = "executable"
 

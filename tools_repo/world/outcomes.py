@@ -20,17 +20,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas import draws
-from schemas.agentic import (
-    OUTCOMES,
-    PERMISSION,
-    RATE_LIMIT,
-    SUCCESS,
-    TIMEOUT,
-)
-from schemas.tools import dump
-from tools_repo.world.entities import EntityModel, State
-from tools_repo.world.patch import changed_records
+from tokenmill.schemas import draws
+from tokenmill.schemas.agentic import OUTCOMES, PERMISSION, RATE_LIMIT, SUCCESS, TIMEOUT
+from tokenmill.schemas.tools import dump
+from tokenmill.tools_repo.world.entities import EntityModel, State
+from tokenmill.tools_repo.world.patch import changed_records
 
 REFUSALS = (TIMEOUT, RATE_LIMIT, PERMISSION)
 """Outcomes for which the tool does not run at all."""

@@ -8,8 +8,7 @@ from typing import Any
 import jsonpatch
 import jsonpointer
 import orjson
-
-from tools_repo.world.entities import EntityModel, State
+from tokenmill.tools_repo.world.entities import EntityModel, State
 
 MAX_OPERATIONS = 200
 MAX_BYTES = 64 * 1024

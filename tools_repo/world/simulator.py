@@ -17,19 +17,19 @@ from typing import Any
 import orjson
 from jsonschema.exceptions import best_match
 from jsonschema.validators import validator_for
+from tokenmill.inference.call import Ask, Message
+from tokenmill.prompts.fence import fence
+from tokenmill.schemas.agentic import SUCCESS
+from tokenmill.schemas.tools import ToolSpec, dump
+from tokenmill.tools_repo.world.ask_checked import REPAIR, Checked, CheckFailed, ask_checked
+from tokenmill.tools_repo.world.consistency import disagreements
+from tokenmill.tools_repo.world.entities import EntityModel, State
+from tokenmill.tools_repo.world.outcomes import CERTAIN, Odds, error
+from tokenmill.tools_repo.world.patch import PatchInvalid, apply, changed_records
+from tokenmill.tools_repo.world.state_view import relevant
+from tokenmill.tools_repo.world.stateful import Ran, StatefulWorld, as_text, reads_only
 
-import prompts
-from llm.call import Ask, Message
-from prompts.fence import fence
-from schemas.agentic import SUCCESS
-from schemas.tools import ToolSpec, dump
-from tools_repo.world.asking import REPAIR, Checked, CheckFailed, ask_checked
-from tools_repo.world.consistency import disagreements
-from tools_repo.world.entities import EntityModel, State
-from tools_repo.world.outcomes import CERTAIN, Odds, error
-from tools_repo.world.patch import PatchInvalid, apply, changed_records
-from tools_repo.world.stateful import Ran, StatefulWorld, as_text, reads_only
-from tools_repo.world.view import relevant
+from tokenmill import prompts
 
 ENGINE = "simulator"
 SIMULATE = "world/simulate"

@@ -16,16 +16,25 @@ from itertools import groupby
 from typing import Any
 
 import orjson
-
-from llm.call import Usage
-from schemas.agentic import EMPTY, PARTIAL, PERMISSION, STALE, SUCCESS, TRUNCATED
-from schemas.tools import ToolSpec, dump, to_openai
-from tools_repo.world import ToolResult
-from tools_repo.world.checks import ENGINE as CHECKS
-from tools_repo.world.checks import Checks
-from tools_repo.world.entities import EntityModel, State
-from tools_repo.world.outcomes import CERTAIN, REFUSALS, Odds, draw, emptied, partly, recoverable, refusal, shortened
-from tools_repo.world.patch import diff
+from tokenmill.inference.call import Usage
+from tokenmill.schemas.agentic import EMPTY, PARTIAL, PERMISSION, STALE, SUCCESS, TRUNCATED
+from tokenmill.schemas.tools import ToolSpec, dump, to_openai
+from tokenmill.tools_repo.world import ToolResult
+from tokenmill.tools_repo.world.call_checks import ENGINE as CHECKS
+from tokenmill.tools_repo.world.call_checks import Checks
+from tokenmill.tools_repo.world.entities import EntityModel, State
+from tokenmill.tools_repo.world.outcomes import (
+    CERTAIN,
+    REFUSALS,
+    Odds,
+    draw,
+    emptied,
+    partly,
+    recoverable,
+    refusal,
+    shortened,
+)
+from tokenmill.tools_repo.world.patch import diff
 
 _NOW = "2025-06-02T09:00:00Z"
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})?)?")
@@ -114,7 +123,7 @@ class StatefulWorld:
         """Run a call. See `World.call`.
 
         Raises:
-            llm.errors.RowError: what stands behind the tools failed by itself; that must not become training data.
+            RowError: what stands behind the tools failed by itself; that must not become training data.
         """
         async with self._lock:
             before = self._state
@@ -130,7 +139,7 @@ class StatefulWorld:
         them does can show in another; the others one after another.
 
         Raises:
-            llm.errors.RowError: see `call`.
+            RowError: see `call`.
         """
         results: list[ToolResult] = []
         for reading, run in groupby(calls, lambda call: self._reads(call[0])):

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 import torch
 import torch.nn.functional as F
+from tokenmill.training.model.cache import LayerCache
+from tokenmill.training.model.config import ModelConfig
+from tokenmill.training.model.mask import AttentionMask, flex
+from tokenmill.training.model.norm import RMSNorm
+from tokenmill.training.model.products import Linear
+from tokenmill.training.model.rotary import rotate, softmax_scale
 from torch import Tensor, nn
-
-from training.model.cache import LayerCache
-from training.model.config import ModelConfig
-from training.model.mask import AttentionMask, flex
-from training.model.norm import RMSNorm
-from training.model.products import Linear
-from training.model.rotary import rotate, softmax_scale
 
 WRITTEN_LENGTH = 2048
 """Up to here a CPU writes its logits out, block by block: faster than its fused kernel where keys and values differ in

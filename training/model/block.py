@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tokenmill.training.model.attention import LatentAttention
+from tokenmill.training.model.cache import LayerCache
+from tokenmill.training.model.config import ModelConfig
+from tokenmill.training.model.mask import AttentionMask
+from tokenmill.training.model.mlp import SwiGLU
+from tokenmill.training.model.moe import Load, MixtureOfExperts
+from tokenmill.training.model.norm import RMSNorm
 from torch import Tensor, nn
-
-from training.model.attention import LatentAttention
-from training.model.cache import LayerCache
-from training.model.config import ModelConfig
-from training.model.mask import AttentionMask
-from training.model.mlp import SwiGLU
-from training.model.moe import Load, MixtureOfExperts
-from training.model.norm import RMSNorm
 
 
 class LayerStats(NamedTuple):

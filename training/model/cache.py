@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from tokenmill.training.model.config import ModelConfig
 from torch import Tensor
-
-from training.model.config import ModelConfig
 
 
 @dataclass

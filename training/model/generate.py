@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 import torch
+from tokenmill.training.model.cache import LatentCache
+from tokenmill.training.model.model import Model
 from torch import Tensor
-
-from training.model.cache import LatentCache
-from training.model.model import Model
 
 Constraint = Callable[[int, Sequence[int]], Tensor | None]
 """(row, tokens generated so far) -> booleans (vocabulary,), True where a token may come next, or None for any."""

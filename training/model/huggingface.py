@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable, Iterator
 
 import torch
+from tokenmill.training.model.model import Model
+from tokenmill.training.model.sharded import full, shard_like
 from torch import Tensor
-
-from training.model.model import Model
-from training.model.sharded import full, shard_like
 
 _STACKED = re.compile(r"^(?P<at>.*\.experts)\.(?P<kind>gate_up_proj|down_proj)$")
 _FUSED = re.compile(r"^(?P<at>.*)\.gate_up_proj\.weight$")

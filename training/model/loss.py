@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import torch
+from tokenmill.training.model.experts import compute_dtype
+from tokenmill.training.model.products import add_product, product
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-
-from training.model.experts import compute_dtype
-from training.model.products import add_product, product
 
 IGNORED = -100
 CPU_LOGITS, OTHER_LOGITS = 1 << 22, 1 << 27

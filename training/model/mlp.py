@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import torch.nn.functional as F
+from tokenmill.training.model.products import Linear
 from torch import Tensor, nn
-
-from training.model.products import Linear
 
 
 class SwiGLU(nn.Module):

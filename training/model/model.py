@@ -6,20 +6,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
+from tokenmill.training.model.block import Block, LayerStats
+from tokenmill.training.model.cache import LatentCache
+from tokenmill.training.model.config import ModelConfig
+from tokenmill.training.model.experts import Experts, Implementation
+from tokenmill.training.model.loss import linear_cross_entropy
+from tokenmill.training.model.mask import PADDING, attention_mask, cached_mask, restart_positions
+from tokenmill.training.model.moe import Gate
+from tokenmill.training.model.norm import RMSNorm
+from tokenmill.training.model.products import Linear
+from tokenmill.training.model.recompute import Recompute, checkpoint_context
+from tokenmill.training.model.rotary import cos_sin, inverse_frequencies, rotary_scale
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-
-from training.model.block import Block, LayerStats
-from training.model.cache import LatentCache
-from training.model.config import ModelConfig
-from training.model.experts import Experts, Implementation
-from training.model.loss import linear_cross_entropy
-from training.model.mask import PADDING, attention_mask, cached_mask, restart_positions
-from training.model.moe import Gate
-from training.model.norm import RMSNorm
-from training.model.products import Linear
-from training.model.recompute import Recompute, checkpoint_context
-from training.model.rotary import cos_sin, inverse_frequencies, rotary_scale
 
 Attention = Literal["auto", "sdpa", "flex"]
 

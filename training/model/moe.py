@@ -6,11 +6,10 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
+from tokenmill.training.model.config import ModelConfig
+from tokenmill.training.model.experts import Experts
+from tokenmill.training.model.mlp import SwiGLU
 from torch import Tensor, nn
-
-from training.model.config import ModelConfig
-from training.model.experts import Experts
-from training.model.mlp import SwiGLU
 
 
 class Routing(NamedTuple):

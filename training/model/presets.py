@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from training.model.config import ModelConfig, Yarn
+from tokenmill.training.model.config import ModelConfig, Yarn
 
 DEEPSEEK_V3 = ModelConfig(
     vocab_size=129_280,

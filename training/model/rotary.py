@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 import torch
+from tokenmill.training.model.config import ModelConfig, Yarn
 from torch import Tensor
-
-from training.model.config import ModelConfig, Yarn
 
 
 def yarn_mscale(factor: float, mscale: float) -> float:

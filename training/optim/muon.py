@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 import torch
 import torch.distributed as dist
+from tokenmill.training.model.sharded import full, local, rows_are_whole, shard_like
+from tokenmill.training.optim.newton_schulz import CACHE_ELEMENTS, orthogonalize
+from tokenmill.training.optim.split import as_matrices
 from torch import Tensor
 from torch.distributed.tensor import DTensor
-
-from training.model.sharded import full, local, rows_are_whole, shard_like
-from training.optim.newton_schulz import CACHE_ELEMENTS, orthogonalize
-from training.optim.split import as_matrices
 
 BATCH_ELEMENTS = 1 << 26
 """Numbers in one batch of matrices on an accelerator; bounds the scratch memory to a few hundred megabytes in bf16."""

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from tokenmill.training.model import Model
+from tokenmill.training.optim.muon import MuonSettings, muon_update
+from tokenmill.training.optim.newton_schulz import STEPS
+from tokenmill.training.optim.qk_clip import ClipReport, qk_clip
+from tokenmill.training.optim.split import split_parameters
 from torch import Tensor
 from torch.optim.adamw import adamw
-
-from training.model import Model
-from training.optim.muon import MuonSettings, muon_update
-from training.optim.newton_schulz import STEPS
-from training.optim.qk_clip import ClipReport, qk_clip
-from training.optim.split import split_parameters
 
 
 class MuonClip(torch.optim.Optimizer):

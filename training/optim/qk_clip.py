@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from tokenmill.training.model import Model
+from tokenmill.training.model.attention import LatentAttention
+from tokenmill.training.model.sharded import shard_like, world_maximum
 from torch import Tensor
-
-from training.model import Model
-from training.model.attention import LatentAttention
-from training.model.sharded import shard_like, world_maximum
 
 
 @dataclass(frozen=True)

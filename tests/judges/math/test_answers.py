@@ -5,9 +5,8 @@ from __future__ import annotations
 import pickle
 
 import pytest
-
-from judges.math import FinalAnswer
-from judges.math.answers import final_answer
+from tokenmill.judges.math import FinalAnswer
+from tokenmill.judges.math.answers import final_answer
 
 SAME = [
     ("#### 72", "Natalia sold 72 clips altogether in April and May."),

@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-
-from bench.math_verify import faults, measures
-from bench.math_verify.__main__ import main
+from tokenmill.bench.math_verify import faults, measures
+from tokenmill.bench.math_verify.__main__ import main
 
 ROWS = [
     {

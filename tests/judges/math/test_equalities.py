@@ -7,9 +7,8 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from judges.math import Equalities
-from judges.math.mathml import from_mathml
+from tokenmill.judges.math import Equalities
+from tokenmill.judges.math.mathml import from_mathml
 
 TRUE = [
     r"3 \times 4 = 12",

@@ -12,11 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
-
-from bench.math_verify import measures
-from judges.math import Algebra
-from judges.math import worker as worker_module
-from judges.math.expressions import Num, Op, Sym
+from tokenmill.bench.math_verify import measures
+from tokenmill.judges.math import Algebra
+from tokenmill.judges.math import worker as worker_module
+from tokenmill.judges.math.expressions import Num, Op, Sym
 
 X = Sym("x")
 
@@ -66,7 +65,7 @@ def test_a_killed_process_is_replaced() -> None:
 
 def test_the_handle_pickles_and_works_elsewhere() -> None:
     code = (
-        "import pickle, sys; from judges.math.expressions import Num, Op;"
+        "import pickle, sys; from tokenmill.judges.math.expressions import Num, Op;"
         "a = pickle.loads(bytes.fromhex(sys.argv[1]));"
         "print(a.equal(Op('sqrt', (Num(8),)), Op('*', (Num(2), Op('sqrt', (Num(2),))))))"
     )
@@ -77,7 +76,7 @@ def test_the_handle_pickles_and_works_elsewhere() -> None:
 
 def test_nothing_outlives_the_caller() -> None:
     code = (
-        "from judges.math import Algebra; from judges.math import worker; a = Algebra(); a.warm();"
+        "from tokenmill.judges.math import Algebra; from tokenmill.judges.math import worker; a = Algebra(); a.warm();"
         "print(worker._process._child.pid, flush=True); import os; os.kill(os.getpid(), 9)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
@@ -91,7 +90,7 @@ def test_nothing_outlives_the_caller() -> None:
 
 def test_the_light_path_imports_no_sympy() -> None:
     code = (
-        "import sys; from judges.math import Equalities, FinalAnswer, FormulasKept, NumbersUsed, SourceConsistent;"
+        "import sys; from tokenmill.judges.math import Equalities, FinalAnswer, FormulasKept, NumbersUsed, SourceConsistent;"
         "assert not Equalities()('1+1=3').passed; assert FinalAnswer()('2','2.0').passed;"
         "print('sympy' in sys.modules, 'math_verify' in sys.modules)"
     )

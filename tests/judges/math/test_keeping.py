@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from judges.math import FormulasKept, NumbersUsed, SourceConsistent
+from tokenmill.judges.math import FormulasKept, NumbersUsed, SourceConsistent
 
 PROBLEM = (
     "A shop sells 48 clips at $1,200 for three dozen. It gives 20% off for 2 hours, half of them at 3/4 of the price."

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from judges.rubric.evidence import Evidence
-from schemas.agentic import Agent, AgentTask, CallRecord, ChatMessage, Criterion, ToolCall, ToolCallFunction
-from schemas.tools import Semantics, ToolSpec, dump
+from tokenmill.judges.rubric.evidence import Evidence
+from tokenmill.schemas.agentic import Agent, AgentTask, CallRecord, ChatMessage, Criterion, ToolCall, ToolCallFunction
+from tokenmill.schemas.tools import Semantics, ToolSpec, dump
 
 STATE: dict[str, Any] = {
     "Order": {"A-17": {"status": "open", "total": 64.9}, "A-18": {"status": "shipped", "total": 20}},

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-
-from bench.agentic import judging
-from bench.agentic.judging_cases import load
-from schemas.agentic import LEVELS
+from tokenmill.bench.agentic import judging
+from tokenmill.bench.agentic.judging_cases import load
+from tokenmill.schemas.agentic import LEVELS
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +36,7 @@ def test_every_level_has_tasks():
 
 
 def test_without_the_checks_of_claims_the_bench_misses_claims(monkeypatch):
-    monkeypatch.setattr("judges.rubric.judged.unsupported", lambda evidence: None)
+    monkeypatch.setattr("tokenmill.judges.rubric.grade.unsupported", lambda evidence: None)
     blind = _rates(judging.measure(load("dev")[:4], "dev"), "fault")
     caught, planted = blind["extra claim"]
     assert caught < planted / 2

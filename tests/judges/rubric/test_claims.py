@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenmill.judges.rubric.claimed_actions import claimed, unsupported
+from tokenmill.judges.rubric.fabrication import invented
+from tokenmill.judges.rubric.grade import check_claims, check_user
+from tokenmill.judges.rubric.user_role import user_fault
 
-from judges.rubric.deeds import claimed, unsupported
-from judges.rubric.invented import invented
-from judges.rubric.judged import check_claims, check_user
-from judges.rubric.user import user_fault
 from tests.judges.rubric.build import call, criterion, evidence, task
 
 LOOK = call("get_order", {"order_id": "A-17"}, {"order_id": "A-17", "total": 64.9, "status": "open", "fee": 7.5})

@@ -7,8 +7,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from judges.rubric.conditions import OPERATORS, Condition, holds, same, values_at
+from tokenmill.judges.rubric.conditions import OPERATORS, Condition, holds, same, values_at
 
 
 @pytest.mark.parametrize(

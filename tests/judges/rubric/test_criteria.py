@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from tokenmill.judges.rubric.criteria import SCHEMAS, CallSpec, StateSpec, criterion_of, criterion_schema, parse
+from tokenmill.schemas.agentic import CRITERIA, Criterion
 
-from judges.rubric.criteria import SCHEMAS, CallSpec, StateSpec, criterion_of, criterion_schema, parse
-from schemas.agentic import CRITERIA, Criterion
 from tests.judges.rubric.build import criterion, is_
 
 

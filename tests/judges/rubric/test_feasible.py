@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tokenmill.judges.rubric.feasible import feasible
+from tokenmill.judges.rubric.validate import check_rubric
+from tokenmill.schemas.agentic import ReferenceCall
+from tokenmill.schemas.tools import dump
 
-from judges.rubric.check import check_rubric
-from judges.rubric.feasible import feasible
-from schemas.agentic import ReferenceCall
-from schemas.tools import dump
 from tests.judges.rubric.build import STATE, TOOLS, criterion, is_
 
 ENTITIES = dump({

@@ -3,8 +3,7 @@
 import argparse
 
 import pytest
-
-from pipelines.runs.options import add_arguments, sampling
+from tokenmill.pipelines.runs.options import add_arguments, sampling
 
 
 @pytest.mark.parametrize(

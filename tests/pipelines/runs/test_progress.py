@@ -4,7 +4,7 @@ import os
 import pty
 import time
 
-from pipelines.runs.progress import Figures, Progress, gather
+from tokenmill.pipelines.runs.progress import Figures, Progress, gather
 
 
 def worker(state, name, rows, paid, *, age=0.0):
@@ -50,7 +50,7 @@ def test_the_line_says_what_a_user_asks(tmp_path):
 
 
 def test_without_a_terminal_there_are_plain_lines(tmp_path, monkeypatch):
-    monkeypatch.setattr("pipelines.runs.progress.PLAIN_EVERY", 0.05)
+    monkeypatch.setattr("tokenmill.pipelines.runs.progress.PLAIN_EVERY", 0.05)
     worker(tmp_path, "1.json", {"data": 4}, 10)
     stream = io.StringIO()
     with Progress(tmp_path, 8, stream=stream):
@@ -61,7 +61,7 @@ def test_without_a_terminal_there_are_plain_lines(tmp_path, monkeypatch):
 
 
 def test_on_a_terminal_one_line_moves(tmp_path, monkeypatch):
-    monkeypatch.setattr("pipelines.runs.progress.REFRESH", 0.05)
+    monkeypatch.setattr("tokenmill.pipelines.runs.progress.REFRESH", 0.05)
     monkeypatch.setenv("TERM", "xterm")
     worker(tmp_path, "1.json", {"data": 4}, 10)
     ours, theirs = pty.openpty()

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from tokenmill.pipelines.report.card import write_card
+from tokenmill.pipelines.report.html import write_report
+from tokenmill.pipelines.runs import publish as publishing
+from tokenmill.pipelines.runs.errors import RunFailed, UsageError
 
-from pipelines.runs import publish as publishing
-from pipelines.runs.card import write_card
-from pipelines.runs.errors import RunFailed, UsageError
-from pipelines.runs.report import write_report
-from tests.pipelines.runs import finished_run
+from tests.pipelines.report import finished_run
 from tests.pipelines.runs.fake_hub import FakeHub, serve
 
 REPO = "my-org/articles"
@@ -220,7 +220,7 @@ class TestUpload:
 def test_the_command_as_a_process_against_a_hub(out, tmp_path):
     """Everything from the environment, nothing patched."""
     script = (
-        "import argparse, sys; from pipelines.runs import publish as p; a = argparse.ArgumentParser();"
+        "import argparse, sys; from tokenmill.pipelines.runs import publish as p; a = argparse.ArgumentParser();"
         "p.add_arguments(a); sys.exit(p.run(a.parse_args()))"
     )
     with serve(FakeHub()) as hub:

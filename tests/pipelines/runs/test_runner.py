@@ -10,15 +10,14 @@ import pytest
 from apache_beam.metrics import Metrics
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-
-from llm.errors import BudgetSpent
-from llm.models import Models
-from pipelines.runs.errors import RunFailed
-from pipelines.runs.folder import OutputFolder
-from pipelines.runs.inputs import Inputs
-from pipelines.runs.runner import Runner, run_through
-from pipelines.runs.zygote import _Printed
-from pipelines.transforms import NAMESPACE
+from tokenmill.inference.errors import BudgetSpent
+from tokenmill.inference.roles import Models
+from tokenmill.pipelines.runs.errors import RunFailed
+from tokenmill.pipelines.runs.folder import OutputFolder
+from tokenmill.pipelines.runs.forkserver import _Printed
+from tokenmill.pipelines.runs.inputs import Inputs
+from tokenmill.pipelines.runs.runner import Runner, run_through
+from tokenmill.pipelines.transforms import NAMESPACE
 
 
 def counted(row):

@@ -9,12 +9,12 @@ from rich.console import Group
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
+from tokenmill.bench.servers.mill import document
+from tokenmill.bench.servers.scripted import ScriptedServer
+from tokenmill.pipelines.runs.exit import OK, say
+from tokenmill.pipelines.runs.terminal import Terminal, harmless
 
-import beam_runner
-from pipelines.runs.ending import OK, say
-from pipelines.runs.terminal import Terminal, harmless
-from tests.servers.mill import document
-from tests.servers.scripted import ScriptedServer
+from tokenmill import cli
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\u202edetrever\u202c\u2066x\u2069"
 STEERING = [
@@ -54,7 +54,7 @@ def test_a_preview_steers_no_terminal(tmp_path, capfd):
     row["text"] = f"{HOSTILE} {row['text']}"
     (tmp_path / "a.jsonl").write_text(json.dumps(row))
     with ScriptedServer(lambda body: f"{HOSTILE} written") as server:
-        code = beam_runner.main(
+        code = cli.main(
             [
                 *("knowledge", "--input", str(tmp_path / "a.jsonl"), "--preview", "1", "--llm", server.spec),
                 *("--no-similarity", "--no-judge", "--cache", str(tmp_path / "answers.sqlite")),

@@ -1,8 +1,9 @@
 """A run whose endpoint does not say what it bills tells that its figures are estimates."""
 
-from pipelines.runs.folder import OutputFolder
-from pipelines.runs.record import tell
-from tests.pipelines.runs import finished_run
+from tokenmill.pipelines.runs.folder import OutputFolder
+from tokenmill.pipelines.runs.manifest import tell
+
+from tests.pipelines.report import finished_run
 
 
 def test_estimated_figures_are_called_so(tmp_path, capsys):

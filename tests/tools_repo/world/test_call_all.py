@@ -4,13 +4,13 @@ import asyncio
 import json
 
 import pytest
+from tokenmill.bench.agentic.shop import ENTITIES, TOOLS, state
+from tokenmill.bench.servers.troupe import fenced
+from tokenmill.inference.call import Answer, Usage
+from tokenmill.tools_repo.world.outcomes import Odds
+from tokenmill.tools_repo.world.simulator import SimulationFailed, Simulator
 
-from llm.call import Answer, Usage
-from tests.servers.troupe import fenced
-from tests.tools_repo.world.shop import ENTITIES, TOOLS, state
 from tests.tools_repo.world.test_simulator import RIGHT, answer
-from tools_repo.world.outcomes import Odds
-from tools_repo.world.simulator import SimulationFailed, Simulator
 
 READS = [("get_order", '{"order_id": "ORD-10"}'), ("get_order", '{"order_id": "ORD-11"}')]
 CANCEL = ("cancel_order", '{"order_id": "ORD-10"}')

@@ -4,11 +4,11 @@ import json
 import pickle
 
 import pytest
+from tokenmill.bench.agentic.shop import ENTITIES, KINDS, LISTS, STATE, TOOLS, field, state
+from tokenmill.tools_repo.world.design import DesignFailed, compile_kinds, design_entities, state_schema
+from tokenmill.tools_repo.world.entities import EntityModel
 
 from tests.fake_ask import FakeAsk
-from tests.tools_repo.world.shop import ENTITIES, KINDS, LISTS, STATE, TOOLS, field, state
-from tools_repo.world.design import DesignFailed, compile_kinds, design_entities, state_schema
-from tools_repo.world.entities import EntityModel
 
 
 def test_a_valid_state_has_no_faults_and_the_model_survives_pickling():

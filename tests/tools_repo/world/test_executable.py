@@ -3,18 +3,18 @@ import json
 import time
 
 import pytest
+from tokenmill.bench.agentic.shop import CANCEL, ENTITIES, GET, STATE, TOOLS, state
+from tokenmill.bench.agentic.shop_program import MODULE
+from tokenmill.schemas.engines import Engine, EngineModule
+from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
+from tokenmill.tools_repo.world.entities import EntityModel
+from tokenmill.tools_repo.world.executable import EngineFailed, Executable, Function, NoCode, by_tool, functions_for
+from tokenmill.tools_repo.world.outcomes import Odds
+from tokenmill.tools_repo.world.patch import apply
+from tokenmill.tools_repo.world.programs.pool import Interpreter, Pool
 
-from schemas.engines import Engine, EngineModule
 from tests.fake_ask import FakeAsk
-from tests.tools_repo.world.engines import MODULE
-from tests.tools_repo.world.shop import CANCEL, ENTITIES, GET, STATE, TOOLS, state
 from tests.tools_repo.world.test_simulator import answer
-from tools_repo.sandbox import SandboxUnavailable
-from tools_repo.world.entities import EntityModel
-from tools_repo.world.executable import EngineFailed, Executable, Function, NoCode, by_tool, functions_for
-from tools_repo.world.outcomes import Odds
-from tools_repo.world.patch import apply
-from tools_repo.world.pool import Interpreter, Pool
 
 INTERPRETER = Interpreter.local(seconds=1.0)
 try:

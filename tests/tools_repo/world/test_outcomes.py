@@ -5,12 +5,11 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from schemas.agentic import OUTCOMES
-from tests.tools_repo.world.shop import ENTITIES, STATE, TOOLS, state, tool
-from tools_repo.world.outcomes import Odds, draw, emptied, recoverable, shortened
-from tools_repo.world.patch import apply
-from tools_repo.world.stateful import Ran, StatefulWorld, clock, reads_only
+from tokenmill.bench.agentic.shop import ENTITIES, STATE, TOOLS, state, tool
+from tokenmill.schemas.agentic import OUTCOMES
+from tokenmill.tools_repo.world.outcomes import Odds, draw, emptied, recoverable, shortened
+from tokenmill.tools_repo.world.patch import apply
+from tokenmill.tools_repo.world.stateful import Ran, StatefulWorld, clock, reads_only
 
 
 class Shop(StatefulWorld):

@@ -5,10 +5,9 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from tests.tools_repo.world.shop import ENTITIES, STATE, state
-from tools_repo.world.outcomes import partly
-from tools_repo.world.patch import PatchInvalid, apply, changed_records, diff
+from tokenmill.bench.agentic.shop import ENTITIES, STATE, state
+from tokenmill.tools_repo.world.outcomes import partly
+from tokenmill.tools_repo.world.patch import PatchInvalid, apply, changed_records, diff
 
 LEAF = (
     st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False, width=16) | st.text("a~/é0", max_size=3)

@@ -2,13 +2,13 @@ import asyncio
 import json
 
 import pytest
+from tokenmill.bench.agentic.shop import CANCEL, ENTITIES, GET, LIST, STATE, TOOLS, state, tool
+from tokenmill.tools_repo.world.outcomes import Odds
+from tokenmill.tools_repo.world.patch import apply
+from tokenmill.tools_repo.world.simulator import SimulationFailed, Simulator, answer_schema
+from tokenmill.tools_repo.world.state_view import relevant
 
 from tests.fake_ask import FakeAsk
-from tests.tools_repo.world.shop import CANCEL, ENTITIES, GET, LIST, STATE, TOOLS, state, tool
-from tools_repo.world.outcomes import Odds
-from tools_repo.world.patch import apply
-from tools_repo.world.simulator import SimulationFailed, Simulator, answer_schema
-from tools_repo.world.view import relevant
 
 CANCELLED = [{"op": "replace", "path": "/Order/ORD-10/status", "value": "cancelled"}]
 RIGHT = {"result": {"order_id": "ORD-10", "status": "cancelled"}, "patch": CANCELLED}

@@ -1,0 +1,156 @@
+"""The answer cache and token ledger: a model call is paid for once, and never beyond the budget.
+
+cache = open_cache("answers.sqlite", run="knowledge", budget=1_000_000)      # or redis://host:6379/0
+if (hit := await cache.get(call.address)) is None:
+    hold = await cache.reserve(estimate)
+    ...                                                                      # the paid call
+    hit = await cache.put(call.address, Entry(200, raw), reservation=hold, tokens=billed)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import zstandard
+from tokenmill.inference.errors import CacheBroken
+
+PAID = 200
+"""The status of an answer that was paid for. It is never replaced."""
+
+REFUSALS = frozenset({400, 403, 404, 413, 422})
+"""Statuses of a remembered refusal: the endpoint will never answer this request. Whatever comes later replaces it."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the endpoint said to one call: its HTTP status and the raw body."""
+
+    status: int
+    body: bytes
+    note: bytes = field(default=b"", compare=False)
+    """What was noted beside it, see `Cache.note`."""
+
+    def __post_init__(self) -> None:
+        if self.status != PAID and self.status not in REFUSALS:
+            raise ValueError(
+                f"an entry's status is {PAID} (paid answer) or one of {sorted(REFUSALS)}, not {self.status}"
+            )
+
+
+class Cache(Protocol):
+    """Answers by content address, and the tokens they cost. Used from one event loop; several processes may share it.
+
+    Every method raises `inference.errors.CacheBroken` when the store cannot be read or written. The ledger's invariant:
+    tokens spent plus live reservations never exceed the budget, as long as no call is billed more than its reservation.
+    """
+
+    async def get(self, address: str, *, refusals: bool = True) -> Entry | None:
+        """The entry stored for `address`, or None. With `refusals=False` a remembered refusal counts as absent."""
+        ...
+
+    async def put(self, address: str, entry: Entry, *, reservation: str | None = None, tokens: int = 0) -> Entry:
+        """Store `entry` and settle its reservation with the tokens really billed, in one transaction.
+
+        Returns the entry that is stored: the first paid answer wins, and an answer replaces a refusal. When it returns,
+        the entry survives a SIGKILL of this process. From the moment of the call the reservation and the tokens are its
+        business, even if the caller is cancelled or the store fails: releasing as well would count them twice.
+        """
+        ...
+
+    def note(self, address: str, value: bytes) -> None:
+        """Keep `value` beside the answer stored for `address`, in place of what was noted before: something worked out
+        from the answer, which a later `get` brings back with it. It is written with other things some time later, and
+        a killed process may lose it.
+        """
+        ...
+
+    async def reserve(self, tokens: int) -> str | None:
+        """Set `tokens` of the budget aside for a call about to be made; None when there is no budget.
+
+        Waits while reservations of other calls stand in the way.
+
+        Raises:
+            tokenmill.inference.errors.BudgetSpent: what is already spent leaves no room for `tokens`, however the others settle.
+        """
+        ...
+
+    async def release(self, reservation: str | None, tokens: int = 0) -> None:
+        """Give a reservation back because its call failed; `tokens` were billed all the same (a malformed body)."""
+        ...
+
+    async def spent(self) -> int:
+        """Tokens billed to this run so far, over all its invocations and processes."""
+        ...
+
+    async def close(self) -> None:
+        """Commit what is pending, drop this process's reservations and disconnect."""
+        ...
+
+
+def open_cache(location: str, *, run: str, budget: int | None = None) -> Cache:
+    """Open the cache at a path (SQLite) or at a `redis://`, `rediss://` or `unix://` URL, and check that it is usable.
+
+    Args:
+        location: a file path (its folders are created) or a Redis URL.
+        run: names the job; tokens spent add up under this name over all invocations, with or without a budget.
+        budget: tokens that the job may spend in all, or None for no limit.
+
+    Raises:
+        ValueError: an empty location or run, or a budget below 1.
+        tokenmill.inference.errors.CacheBroken: the store cannot be used; one line says why and what to do.
+    """
+    if not location:
+        raise ValueError("cache: name a file or a redis:// URL")
+    if not run:
+        raise ValueError("run: name the job that the cache's token ledger belongs to")
+    if budget is not None and budget < 1:
+        raise ValueError(f"budget: must be at least 1 token, not {budget}; leave it out for no limit")
+    if location.startswith(("redis://", "rediss://", "unix://")):
+        try:
+            from tokenmill.inference.cache.redis import RedisCache
+        except ImportError as error:
+            raise CacheBroken("a Redis cache needs the redis package: pip install 'tokenmill[redis]'") from error
+        cache = RedisCache(location, run, budget)
+    else:
+        from tokenmill.inference.cache.sqlite import SqliteCache
+
+        cache = SqliteCache(location, run, budget)
+    cache.check()
+    return cache
+
+
+class Codec:
+    """Bodies as stored: one tag byte, then the bytes, zstd-compressed when that pays. Not thread-safe."""
+
+    PLAIN, ZSTD = b"\0", b"\1"
+    LEVEL = 1
+    SMALL = 300
+    """Bytes below which compression costs more time than it saves space."""
+
+    def __init__(self) -> None:
+        self._compress = zstandard.ZstdCompressor(level=self.LEVEL, write_checksum=False).compress
+        self._decompress = zstandard.ZstdDecompressor().decompress
+
+    def pack(self, body: bytes) -> bytes:
+        if len(body) >= self.SMALL:
+            packed = self._compress(body)
+            if len(packed) < 0.9 * len(body):
+                return self.ZSTD + packed
+        return self.PLAIN + body
+
+    def unpack(self, packed: bytes) -> bytes:
+        """Undo `pack`.
+
+        Raises:
+            CacheBroken: the bytes were not written by `pack`.
+        """
+        tag = packed[:1]
+        if tag == self.PLAIN:
+            return packed[1:]
+        if tag == self.ZSTD:
+            try:
+                return self._decompress(memoryview(packed)[1:])
+            except zstandard.ZstdError as error:
+                raise CacheBroken(f"the cache holds a damaged answer ({error}); move the cache aside") from error
+        raise CacheBroken(f"the cache holds an answer of an unknown encoding ({tag!r}); move the cache aside")

@@ -1,0 +1,212 @@
+"""What a worker process keeps for all its rollouts: an event loop on a thread, the client, the cache, the servers' leases.
+
+One runtime exists per process and `Models`; Beam may create many DoFn instances, on several threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import threading
+import time
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import orjson
+from tokenmill.inference.cache.base import open_cache
+from tokenmill.inference.circuit import Circuit
+from tokenmill.inference.client import Client, Endpoint, Player
+from tokenmill.inference.errors import RunStopped
+from tokenmill.inference.limiter import AdaptiveLimiter
+from tokenmill.inference.roles import Models
+from tokenmill.inference.servers.acquire import Lease, acquire
+from tokenmill.inference.spec import parse_spec
+from tokenmill.inference.stats import RoleStats
+from tokenmill.inference.transport import LeanOpenAI
+
+_runtimes: dict[str, Runtime] = {}
+_lock = threading.Lock()
+
+
+def connect(models: Models, leases: list[Lease], *, cache: Any) -> Client:
+    """A client whose roles are resolved; leases of the servers it speaks to are appended to `leases`."""
+    endpoints: dict[str, Endpoint] = {}
+    players: dict[str, Player] = {}
+    for name, role in models.roles.items():
+        spec = parse_spec(role.spec)
+        lease = acquire(spec)
+        leases.append(lease)
+        if lease.base_url not in endpoints:
+            endpoints[lease.base_url] = Endpoint(
+                LeanOpenAI(base_url=lease.base_url, api_key=spec.api_key() or "none", timeout=models.timeout),
+                AdaptiveLimiter(min(models.max_concurrency, lease.parallel or models.max_concurrency)),
+                Circuit(lease.base_url, models.patience, lease.problem),
+                lease.base_url,
+            )
+        hosted = "api.openai.com" in lease.base_url
+        players[name] = Player(
+            endpoints[lease.base_url],
+            lease.model,
+            role,
+            length_key="max_completion_tokens" if hosted else "max_tokens",
+        )
+    return Client(models, players, cache)
+
+
+class Runtime:
+    """An event loop on a thread of its own, and the client that lives there."""
+
+    def __init__(self, models: Models) -> None:
+        self.models = models
+        self.loop = _new_loop()
+        self.users = 0
+        self._leases: list[Lease] = []
+        self._reported: dict[str, RoleStats] = {}
+        self._gauge = threading.Lock()
+        self._tally: dict[str, int] = {}
+        self._tasks: set[asyncio.Task] = set()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="tokenmill-runtime", daemon=True)
+        self._thread.start()
+        try:
+            self.client: Client = self.run(self._connect())
+        except BaseException:
+            self._stop()
+            raise
+        self._live = asyncio.run_coroutine_threadsafe(self._report(), self.loop)
+
+    async def _connect(self) -> Client:
+        cache = open_cache(self.models.cache, run=self.models.run, budget=self.models.budget)
+        # Starting a server may take minutes; nothing else runs on this loop yet.
+        return connect(self.models, self._leases, cache=cache)
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Run a coroutine on the loop and wait for its result."""
+        return self.submit(coroutine).result()
+
+    def submit(self, coroutine: Coroutine[Any, Any, Any]) -> Future:
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+
+    def start(self, coroutines: list[Coroutine[Any, Any, None]]) -> None:
+        """Start coroutines that tell their outcome themselves; lighter than `submit`."""
+        self.loop.call_soon_threadsafe(self._spawn, coroutines)
+
+    def _spawn(self, coroutines: list[Coroutine[Any, Any, None]]) -> None:
+        for coroutine in coroutines:
+            task = self.loop.create_task(coroutine)
+            self._tasks.add(task)  # the loop itself holds tasks only weakly
+            task.add_done_callback(self._tasks.discard)
+
+    def stats(self) -> dict[str, RoleStats]:
+        """Counters by role, up to now."""
+        return {name: player.stats.plus(RoleStats()) for name, player in self.client.players.items()}
+
+    def unreported(self) -> dict[str, RoleStats]:
+        """What the counters have grown by since the last time anyone in this process asked."""
+        with self._gauge:
+            now = self.stats()
+            grown = {name: stats.minus(self._reported.get(name, RoleStats())) for name, stats in now.items()}
+            self._reported = now
+            return grown
+
+    def tally(self, outcome: str) -> None:
+        """Count a finished rollout for the live figures."""
+        with self._gauge:
+            self._tally[outcome] = self._tally.get(outcome, 0) + 1
+
+    def stopped(self, error: RunStopped) -> None:
+        """Leave word for the driver of why the run ends; the first reason stands."""
+        if self.models.state:
+            with contextlib.suppress(OSError), Path(self.models.state, "stopped.json").open("xb") as file:
+                file.write(orjson.dumps([type(error).__name__, str(error)]))
+
+    async def _report(self) -> None:
+        """Write live figures for the driver to read, and end with it."""
+        path = Path(self.models.state, f"{os.getpid()}.json") if self.models.state else None
+        while True:
+            if self.models.worker_of and not _alive(self.models.worker_of):
+                os._exit(1)
+            if path is not None:
+                figures = {
+                    "time": time.time(),
+                    "in_flight": self.client.in_flight,
+                    "rows": dict(self._tally),
+                    "roles": {name: stats.as_dict() for name, stats in self.stats().items()},
+                }
+                with contextlib.suppress(OSError):  # figures only; the run does not depend on them
+                    part = path.with_suffix(".part")
+                    part.write_bytes(orjson.dumps(figures))
+                    part.replace(path)
+            await asyncio.sleep(0.5)
+
+    async def _disconnect(self) -> None:
+        self._live.cancel()
+        for task in asyncio.all_tasks():
+            if task is not asyncio.current_task():
+                task.cancel()
+        await asyncio.sleep(0)
+        for endpoint in {id(p.endpoint): p.endpoint for p in self.client.players.values()}.values():
+            await endpoint.client.close()
+        await self.client.cache.close()
+
+    def _stop(self) -> None:
+        for lease in self._leases:
+            lease.close()
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(timeout=10)
+
+    def close(self) -> None:
+        try:
+            self.run(self._disconnect())
+        finally:
+            self._stop()
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def obtain(models: Models) -> Runtime:
+    """The process's runtime for these models, started by whoever asks first. Pair with `release`.
+
+    Raises:
+        RunStopped, ServerFailed, ...: a server cannot be started or the cache cannot be opened.
+    """
+    key = repr(models)
+    with _lock:
+        runtime = _runtimes.get(key)
+        if runtime is None:
+            runtime = _runtimes[key] = Runtime(models)
+            # What is loaded by now stays: the garbage collector need not walk it again and again beside the rollouts.
+            gc.freeze()
+            # Rollouts make many short-lived objects and few cycles.
+            gc.set_threshold(50_000, 20, 50)
+        runtime.users += 1
+        return runtime
+
+
+def release(runtime: Runtime) -> None:
+    """Give the runtime back; the last user closes it."""
+    with _lock:
+        runtime.users -= 1
+        if runtime.users:
+            return
+        _runtimes.pop(repr(runtime.models), None)
+    runtime.close()

@@ -1,0 +1,180 @@
+"""The lean path through `openai.AsyncOpenAI`.
+
+Building an httpx request and parsing an answer into pydantic models costs the stock client several times the CPU of the
+exchange itself. Everything that shapes the request still comes from the openai client (address, authorisation,
+organisation, default headers and query, error mapping); it is asked once and the result is the template of every later
+request. Bodies go out as the bytes whose hash is the call's content address, come back as bytes that are stored
+before anything reads them, and travel over one aiohttp session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urljoin
+from urllib.request import getproxies
+
+import aiohttp
+import httpx2
+import openai
+from multidict import CIMultiDict
+from openai._models import FinalRequestOptions
+from tokenmill.inference.call import MalformedAnswer
+
+PATH = "/chat/completions"
+CONNECT = 60.0
+"""Seconds for a connection. A server that is not there refuses at once; what takes long is hundreds of connections on a
+machine that is busy, and to count those as failures would stop a run whose server is well."""
+
+
+MAX_ANSWER = 32_000_000
+"""Bytes of an answer that are read; far beyond what a model writes, and little beside a machine's memory."""
+
+
+class _Session:
+    """One aiohttp session, opened by the event loop that uses it."""
+
+    def __init__(self, timeout: float) -> None:
+        # The total is `_within`'s: aiohttp's own would count time in which this process stood still.
+        self._deadline = aiohttp.ClientTimeout(total=None, connect=min(timeout, CONNECT))
+        self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            # No limit of connections here: the limiter decides what is in flight.
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
+                timeout=self._deadline,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                # With it aiohttp asks a thread for the proxy at every request, which costs more than the request.
+                trust_env=bool(getproxies()),
+            )
+        return self._session
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+@asynccontextmanager
+async def _within(seconds: float) -> AsyncIterator[None]:
+    """A time limit that gives back what its own timer comes late.
+
+    A process that stood still (starved of CPU, stopped, its machine moved elsewhere) finds the answers of all its
+    requests beside timers that have run out: giving up then would pay for every one of them again.
+
+    Raises:
+        TimeoutError: the block took longer.
+    """
+    loop = asyncio.get_running_loop()
+    due = loop.time() + seconds
+    async with asyncio.timeout(None) as limit:
+
+        def expire() -> None:
+            now = loop.time()
+            limit.reschedule(now + (now - due))
+
+        timer = loop.call_at(due, expire)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
+class LeanOpenAI(openai.AsyncOpenAI):
+    """`AsyncOpenAI` with prepared requests. Use `complete`; retries are the caller's."""
+
+    def __init__(self, *, base_url: str, api_key: str, timeout: float) -> None:
+        super().__init__(base_url=base_url, api_key=api_key, timeout=timeout, max_retries=0)
+        self._lean = _Session(timeout)
+        self._seconds = timeout
+        self._template: tuple[httpx2.Request, str, CIMultiDict[str]] | None = None
+
+    def _prepared(self) -> tuple[httpx2.Request, str, CIMultiDict[str]]:
+        """The request that openai would send, its address and its headers, as templates for all."""
+        options = FinalRequestOptions.construct(method="post", url=PATH, content=b"{}")
+        request = self._build_request(options, retries_taken=0)
+        own = ("content-length", "x-stainless-retry-count", "host", "connection", "accept-encoding")
+        headers = CIMultiDict((name, value) for name, value in request.headers.items() if name.lower() not in own)
+        headers["Content-Type"] = "application/json"
+        self._template = (request, str(request.url), headers)
+        return self._template
+
+    async def complete(self, body: bytes) -> bytes:
+        """POST one chat-completion body; the answer's body, unparsed.
+
+        Raises:
+            openai.APIStatusError: any status but success. A redirection is not followed: most would turn the request
+                into a GET, and the key would go to an address that nobody gave.
+            openai.APITimeoutError, openai.APIConnectionError
+            MalformedAnswer: longer than `MAX_ANSWER`.
+        """
+        request, address, headers = self._template or self._prepared()
+        try:
+            async with (
+                _within(self._seconds),
+                self._lean.opened.post(address, data=body, headers=headers, allow_redirects=False) as answer,
+            ):
+                content = await _content(answer)
+        except TimeoutError as error:
+            raise openai.APITimeoutError(request=request) from error  # type: ignore[arg-type]
+        except (aiohttp.ClientError, OSError) as error:
+            raise openai.APIConnectionError(request=request) from error  # type: ignore[arg-type]
+        if answer.status < 300:
+            return content
+        response = httpx2.Response(
+            answer.status, headers=list(answer.headers.items()), content=content, request=request
+        )
+        raise self._make_status_error_from_response(response)
+
+    async def close(self) -> None:
+        await self._lean.close()
+        await super().close()
+
+
+async def _content(answer: aiohttp.ClientResponse) -> bytes:
+    """The body, as long as it is not too long; what its header says is believed only of one that is not compressed."""
+    size = answer.content_length
+    if size is not None and size <= MAX_ANSWER and "Content-Encoding" not in answer.headers:
+        return await answer.read()
+    content = bytearray()
+    async for piece in answer.content.iter_any():
+        content += piece
+        if len(content) > MAX_ANSWER:
+            answer.close()
+            raise MalformedAnswer(f"a body of more than {MAX_ANSWER // 1_000_000} MB")
+    return bytes(content)
+
+
+def said(body: bytes) -> str:
+    """What an endpoint explains in the body of a refusal, on one line."""
+    return " ".join(body[:300].decode("utf-8", "replace").split()) or "no explanation"
+
+
+def redirection(error: openai.APIStatusError) -> str:
+    """Where a redirection leads, as a whole address on one line."""
+    target = error.response.headers.get("location", "")
+    return " ".join(urljoin(str(error.request.url), target).split())[:300] if target else "nowhere"
+
+
+def retry_after(error: openai.APIStatusError) -> float:
+    """Seconds that the endpoint asks us to wait: `Retry-After` as seconds or a date, or `retry-after-ms`."""
+    headers = error.response.headers
+    try:
+        if "retry-after-ms" in headers:
+            return float(headers["retry-after-ms"]) / 1000
+        value = headers.get("retry-after", "")
+        if not value:
+            return 0.0
+        try:
+            return max(0.0, float(value))
+        except ValueError:
+            from email.utils import parsedate_to_datetime
+
+            return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, TypeError):
+        return 0.0

@@ -1,0 +1,97 @@
+"""A model examines the argument of a learning note; each fault must be shown with quotations (Kimi K2 report, 2.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tokenmill.judges.model.quotes import plain, stands_in
+from tokenmill.judges.model.voting import Claim, JudgeUndecided, QuotingJudge, line
+
+__all__ = ["CHECK", "KINDS", "SCHEMA", "Gaps", "JudgeUndecided"]
+
+CHECK = "argument"
+KINDS = ("false_step", "argument_gap", "content_lost", "leftover_kept", "source_wrong")
+_OF_SOURCE = ("content_lost", "source_wrong")
+"""Kinds that must quote the source; the others must quote the note."""
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "faults": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "kind": {"type": "string", "enum": list(KINDS)},
+                    "claim": {"type": "string"},
+                    "source_quote": {"type": "string"},
+                    "rewrite_quote": {"type": "string"},
+                    "severity": {"type": "string", "enum": ["minor", "major"]},
+                },
+                "required": ["kind", "claim", "source_quote", "rewrite_quote", "severity"],
+                "additionalProperties": False,
+            },
+            "maxItems": 16,
+        }
+    },
+    "required": ["faults"],
+    "additionalProperties": False,
+}
+"""What a judge answers."""
+
+
+@dataclass(frozen=True)
+class Gaps(QuotingJudge):
+    """Refuses with the kind of the first major fault: `false_step`, `argument_gap`, `content_lost`, `leftover_kept` or
+    `source_wrong` (the source itself errs, which no rewriting helps)."""
+
+    prompt: str = "math/judge"
+
+    check: ClassVar[str] = CHECK
+    schema: ClassVar[dict[str, Any]] = SCHEMA
+    requote: ClassVar[str] = "math/judge_requote"
+    orders: ClassVar[dict[str, str]] = {
+        "false_step": "Correct what is false",
+        "argument_gap": "Close the gap in the argument",
+        "content_lost": "Say what is missing",
+        "leftover_kept": "Leave out what is no mathematics",
+        "source_wrong": "The source is wrong",
+    }
+
+    def verify(
+        self, answer: dict[str, Any], source: str, rewrite: str, known: str = ""
+    ) -> tuple[list[Claim], list[str]]:
+        """Every quotation given must stand in its text, and the one that its kind needs must be given.
+
+        A minor fault of the source does not make it wrong, and is no fault of the note: it is passed over.
+        """
+        claims: list[Claim] = []
+        wrong: list[str] = []
+        for fault in answer["faults"]:
+            claim = Claim(
+                fault["kind"],
+                line(fault["claim"]),
+                fault["source_quote"],
+                fault["rewrite_quote"],
+                fault["severity"] == "major",
+            )
+            if claim.kind == "source_wrong" and not claim.major:
+                continue
+            complaint = _misquoted(claim, source, rewrite, known)
+            if complaint:
+                wrong.append(complaint)
+            else:
+                claims.append(claim)
+        return claims, wrong
+
+
+def _misquoted(claim: Claim, source: str, rewrite: str, known: str) -> str:
+    """Why a claim cannot be used, or an empty string."""
+    needs_source = claim.kind in _OF_SOURCE
+    in_source = stands_in(claim.source, source) or (not needs_source and stands_in(claim.source, known))
+    if not in_source and (needs_source or plain(claim.source)):
+        return f'not in the source: "{line(claim.source)}"'
+    if not stands_in(claim.rewrite, rewrite) and (not needs_source or plain(claim.rewrite)):
+        return f'not in the note: "{line(claim.rewrite)}"'
+    return ""

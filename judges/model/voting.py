@@ -1,0 +1,214 @@
+"""A model judges by votes, and each fault it reports must be shown with quotations really there.
+
+What the judges of this kind share; each says which faults it looks for (`prompt`, `schema`) and where their quotations
+must stand (`verify`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, ClassVar
+
+from tokenmill.inference.call import Ask, Message, Usage
+from tokenmill.inference.errors import RowError
+from tokenmill.inference.gather import together
+from tokenmill.inference.structured import StructuredAnswerInvalid, ask_json
+from tokenmill.judges.model.quotes import plain
+from tokenmill.prompts.fence import defuse, fence
+from tokenmill.schemas.verdicts import Finding, Verdict
+
+from tokenmill import prompts
+
+REPAIR = "structured/repair"
+"""Prompt that asks again after an answer that is not the JSON asked for."""
+
+
+class JudgeUndecided(RowError):
+    """No vote of the judge was usable; `usage` is what the votes were billed."""
+
+    def __init__(self, line: str, usage: Usage = Usage()) -> None:
+        super().__init__(line)
+        self.usage = usage
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A fault that a vote reported, its quotations verified."""
+
+    kind: str
+    """The reason for which it refuses: `unsupported_claim`, `missing_claim`, ..."""
+    claim: str
+    source: str
+    rewrite: str
+    major: bool
+
+
+@dataclass(frozen=True)
+class Vote:
+    """One answer of the judge; `decided` is False when it could not be used."""
+
+    decided: bool
+    claims: tuple[Claim, ...] = ()
+    dropped: int = 0
+    """Claims thrown away because a quotation is not where the judge said it was."""
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def majors(self) -> int:
+        return sum(claim.major for claim in self.claims)
+
+
+@dataclass(frozen=True)
+class QuotingJudge:
+    """Compares a text with its source.
+
+    A majority of the decided votes must pass the text; a tie refuses it. A vote whose every claim fails the check of
+    its quotations is asked once more and then counts as undecided. Votes that cannot change the outcome any more are
+    not asked for.
+    """
+
+    votes: int = 1
+    tolerated_minor: int = 3
+    """Minor faults of one vote that it may report and still pass."""
+    temperature: float | None = None
+    """None: 0 for a single vote, 0.7 for several, which would otherwise all be the same."""
+    max_tokens: int = 1500
+    tries: int = 3
+    """Answers asked for until one meets the schema."""
+    prompt: str = ""
+    """Name of the prompt, with the placeholders title, context, source and rewrite."""
+
+    check: ClassVar[str]
+    """Name under which verdicts stand."""
+    schema: ClassVar[dict[str, Any]]
+    """What a vote answers."""
+    requote: ClassVar[str]
+    """Prompt that asks again after a vote none of whose quotations is there; placeholder quotes."""
+    orders: ClassVar[dict[str, str]]
+    """For each kind of claim, what the writer is told to do about it."""
+
+    def __post_init__(self) -> None:
+        name = type(self).__name__
+        if self.votes < 1 or self.votes % 2 == 0:
+            raise ValueError(f"{name}.votes must be odd, so that they cannot tie, not {self.votes}")
+        if self.votes > 1 and self.temperature == 0:
+            raise ValueError(f"{name}.temperature must be above 0 for several votes, or they are all the same")
+        if self.tolerated_minor < 0 or self.tries < 1 or self.max_tokens < 1:
+            raise ValueError(f"{name} needs tolerated_minor >= 0, tries >= 1 and max_tokens >= 1")
+
+    def verify(
+        self, answer: dict[str, Any], source: str, rewrite: str, known: str = ""
+    ) -> tuple[list[Claim], list[str]]:
+        """The claims of a vote whose quotations stand where it says, and a line on each quotation that does not.
+        `known` is what a reader knows besides: title and context."""
+        raise NotImplementedError
+
+    @property
+    def prompt_names(self) -> tuple[str, ...]:
+        """Names of all prompts that a judgement may use."""
+        return self.prompt, self.requote, REPAIR
+
+    async def __call__(
+        self, source: str, rewrite: str, context: str, ask: Ask, *, title: str = ""
+    ) -> tuple[Verdict, Usage]:
+        """Judge `rewrite` against `source`. `context` is what a reader already knows: the source before this chunk.
+
+        Raises:
+            JudgeUndecided: no vote was usable.
+            tokenmill.inference.errors.CallRefused: the endpoint will never answer this.
+        """
+        known = f"{title}\n{context}"
+        messages = prompts.load(self.prompt).render(
+            title=_block(title, "title"),
+            context=_block(context, "context"),
+            source=fence(source, "source"),
+            rewrite=fence(rewrite, "rewrite"),
+        )
+        enough = self.votes // 2 + 1
+        votes = await self._ask(range(enough), messages, source, rewrite, known, ask)
+        decided = {self._passes(vote) for vote in votes if vote.decided}
+        if len(votes) < self.votes and not (len(decided) == 1 and all(vote.decided for vote in votes)):
+            votes += await self._ask(range(enough, self.votes), messages, source, rewrite, known, ask)
+        usage = sum((vote.usage for vote in votes), Usage())
+        return self._verdict(votes, usage), usage
+
+    async def _ask(self, attempts: Iterable[int], *case: Any) -> list[Vote]:
+        return await together(self._vote(attempt, *case) for attempt in attempts)
+
+    async def _vote(
+        self, attempt: int, messages: list[Message], source: str, rewrite: str, known: str, ask: Ask
+    ) -> Vote:
+        temperature = self.temperature if self.temperature is not None else (0.0 if self.votes == 1 else 0.7)
+        usage, conversation = Usage(), messages
+        for again in (False, True):
+            try:
+                answer = await ask_json(
+                    ask,
+                    conversation,
+                    self.schema,
+                    to="judge",
+                    tries=self.tries,
+                    attempt=attempt,
+                    seed=attempt,
+                    temperature=temperature,
+                    max_tokens=self.max_tokens,
+                )
+            except StructuredAnswerInvalid as error:
+                return Vote(False, usage=usage + error.usage)
+            usage += answer.usage
+            claims, wrong = self.verify(answer.value, source, rewrite, known)
+            if claims or not wrong:
+                return Vote(True, tuple(claims), len(wrong), usage)
+            if not again:
+                quotes = "\n".join(f"- {quote}" for quote in wrong)
+                conversation = [
+                    *messages,
+                    {"role": "assistant", "content": defuse(answer.answers[-1].text)},
+                    *prompts.load(self.requote).render(quotes=quotes),
+                ]
+        return Vote(False, dropped=len(wrong), usage=usage)
+
+    def _passes(self, vote: Vote) -> bool:
+        return vote.majors == 0 and len(vote.claims) <= self.tolerated_minor
+
+    def _verdict(self, votes: list[Vote], usage: Usage) -> Verdict:
+        decided = [vote for vote in votes if vote.decided]
+        if not decided:
+            raise JudgeUndecided(f"none of {len(votes)} votes of the judge was usable", usage)
+        against = [vote for vote in decided if not self._passes(vote)]
+        passed = 2 * len(against) < len(decided)
+        relevant = decided if passed else against
+        claims = _distinct(chain.from_iterable(vote.claims for vote in relevant))
+        score = round(sum(1 / (1 + v.majors + (len(v.claims) - v.majors) / 4) for v in decided) / len(decided), 4)
+        findings = tuple(map(self._finding, claims)) + _dropped(sum(vote.dropped for vote in votes))
+        reason = "" if passed else next((c.kind for c in claims if c.major), claims[0].kind)
+        return Verdict(self.check, passed, score, reason, findings)
+
+    def _finding(self, claim: Claim) -> Finding:
+        weight = "" if claim.major else " (minor)"
+        return Finding(claim.kind, f"{self.orders[claim.kind]}{weight}: {claim.claim}", claim.source, claim.rewrite)
+
+
+def line(text: str, limit: int = 300) -> str:
+    """One line of untrusted text, fit for a prompt."""
+    return " ".join(defuse(text[: 2 * limit]).split())[:limit]
+
+
+def _block(text: str, label: str) -> str:
+    return f"{fence(text, label)}\n\n" if text.strip() else ""
+
+
+def _distinct(claims: Iterable[Claim]) -> list[Claim]:
+    """Claims about different passages, major ones first."""
+    seen: dict[tuple[str, str, str], Claim] = {}
+    for claim in sorted(claims, key=lambda c: not c.major):
+        seen.setdefault((claim.kind, plain(claim.source), plain(claim.rewrite)), claim)
+    return list(seen.values())
+
+
+def _dropped(count: int) -> tuple[Finding, ...]:
+    if not count:
+        return ()
+    return (Finding("claims_dropped", f"(Further claims, dropped because their quotations are not there: {count}.)"),)

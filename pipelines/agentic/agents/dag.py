@@ -1,0 +1,225 @@
+"""Agents: a system prompt, a policy and a world for each tool-set (Kimi K2 report, section 3.1.1 and figure 8b).
+
+tool-sets | design the world, write, check | one of each | data, rejected, failed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import apache_beam as beam
+import orjson
+from tokenmill.inference.call import Ask, Message, Usage
+from tokenmill.inference.roles import Models
+from tokenmill.pipelines.tools.dedup import DropDuplicates, Duplicate
+from tokenmill.pipelines.transforms import DATA, FAILED, REJECTED
+from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
+from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Rollout
+from tokenmill.pipelines.transforms.sinks import write_outputs
+from tokenmill.pipelines.transforms.sources import Piece, ReadRows
+from tokenmill.prompts.fence import fence
+from tokenmill.schemas.agentic import Agent, RefusedAgent
+from tokenmill.schemas.documents import FailedRow
+from tokenmill.schemas.draws import digest, pick, shuffled
+from tokenmill.schemas.toolsets import ToolSet
+from tokenmill.tools_repo.agents.check import Fault, agent_faults
+from tokenmill.tools_repo.agents.likeness import AgentLikeness
+from tokenmill.tools_repo.tasks.world_summary import world_shown
+from tokenmill.tools_repo.world import design
+from tokenmill.tools_repo.world.ask_checked import REPAIR, CheckFailed, ask_checked
+from tokenmill.tools_repo.world.design import declared, design_entities
+from tokenmill.tools_repo.world.stateful import clock
+
+from tokenmill import prompts
+
+AGENT, MANNERS, SYSTEM = "agentic/agent", "agentic/manners", "agentic/system"
+PROMPTS = tuple(dict.fromkeys((AGENT, MANNERS, SYSTEM, *design.PROMPTS, REPAIR)))
+"""Every prompt that writing an agent may use."""
+NEAR_DUPLICATE = "near_duplicate"
+POLICIES = 4
+"""Kinds of rule that a policy is asked to have."""
+_TEXT = {"type": "string", "minLength": 1}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"role": _TEXT, "system": _TEXT, "policy": {"type": "array", "items": _TEXT, "maxItems": 12}},
+    "required": ["role", "system", "policy"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True)
+class WriteAgent:
+    """The rollout of one tool-set."""
+
+    model: str
+    """Name of the writer's model, as rows carry it."""
+    seed: int = 0
+    tries: int = 3
+    """Answers to each question, the repaired ones included."""
+    temperature: float | None = 0.8
+    top_p: float | None = 0.95
+    max_tokens: int = 6_000
+    """Length of one answer; a world's sample state is the longest."""
+
+    row_type: ClassVar[type] = Agent
+    rejected_type: ClassVar[type] = RefusedAgent
+
+    def __post_init__(self) -> None:
+        if self.tries < 1:
+            raise ValueError(f"an agent has at least one try, not {self.tries}")
+
+    async def __call__(self, toolset: ToolSet, ask: Ask) -> Accepted | Rejected:
+        """Raises: tokenmill.inference.errors.RowError, when no answer could be read or no world came."""
+        entities, state, usage = await self._world(toolset, ask)
+        manners = self.manners(toolset)
+        messages = self.messages(toolset, manners, entities, state)
+        seen: list[tuple[dict[str, Any], Fault]] = []
+
+        def check(answer: dict[str, Any]) -> dict[str, Any]:
+            faults = list(self._faults(answer, toolset, f"{entities}\n{state}"))
+            if faults:
+                seen.append((answer, faults[0]))
+                raise ValueError("; ".join(fault.detail for fault in faults))
+            return answer
+
+        def row(answer: dict[str, Any], usage: Usage) -> dict[str, Any]:
+            return self._row(toolset, manners, answer, entities, state, usage)
+
+        try:
+            written = await ask_checked(
+                ask, messages, SCHEMA, check, to="writer", tries=self.tries, **self._params(toolset, "agent")
+            )
+        except CheckFailed as failed:
+            if not seen:
+                raise
+            answer, fault = seen[-1]
+            refused = RefusedAgent(**row(answer, usage + failed.usage), reason=fault.reason, detail=fault.detail)
+            return Rejected(refused, fault.reason)
+        return Accepted(Agent(**row(written.value, usage + written.usage)))
+
+    async def _world(self, toolset: ToolSet, ask: Ask) -> tuple[str, str, Usage]:
+        """Entity model and state: those of the tools' domains where they are known, else designed for these tools."""
+        if toolset.entities:
+            return toolset.entities, toolset.state, Usage()
+        core = [tool for tool in toolset.tools if tool.name not in toolset.distractors]
+        designed = await design_entities(
+            ask,
+            title=", ".join(toolset.domains[:3]) or "tools",
+            description="; ".join(tool.description for tool in core[:12]),
+            tools=core,
+            tries=self.tries,
+            **self._params(toolset, "world"),
+        )
+        return designed.entities, designed.state, designed.usage
+
+    def manners(self, toolset: ToolSet) -> dict[str, str]:
+        """What is asked of the agent beside its tools: drawn, the same whatever the order or the workers."""
+        lists = prompts.load(MANNERS).meta
+        parts = (self.seed, toolset.id)
+        drawn = {name: pick(lists[name], *parts, name) for name in ("expertise", "tone", "behaviour")}
+        kinds = shuffled(lists["policy"], *parts, "policy", first=POLICIES)
+        return {**drawn, "policies": "\n".join(f"- {kind}" for kind in kinds)}
+
+    def messages(self, toolset: ToolSet, manners: dict[str, str], entities: str, state: str) -> list[Message]:
+        """The prompt for one agent."""
+        return prompts.load(AGENT).render(
+            tools=fence(declared(toolset.tools), "tools"),
+            world=fence(world_shown(orjson.loads(entities), orjson.loads(state)), "records"),
+            **manners,
+        )
+
+    def _faults(self, answer: dict[str, Any], toolset: ToolSet, world: str) -> list[Fault]:
+        return list(
+            agent_faults(
+                answer["role"],
+                answer["system"],
+                answer["policy"],
+                toolset.tools,
+                world=world,
+                brief=prompts.load(AGENT).text,
+            )
+        )
+
+    def _params(self, toolset: ToolSet, what: str) -> dict[str, Any]:
+        return {
+            "seed": digest(self.seed, toolset.id, what) >> 33,
+            "temperature": self.temperature,
+            "top_p": self.top_p,
+            "max_tokens": self.max_tokens,
+        }
+
+    def _row(
+        self,
+        toolset: ToolSet,
+        manners: dict[str, str],
+        answer: dict[str, Any],
+        entities: str,
+        state: str,
+        usage: Usage,
+    ) -> dict[str, Any]:
+        used = (AGENT, MANNERS, SYSTEM) if toolset.entities else (AGENT, MANNERS, SYSTEM, *design.PROMPTS)
+        policy = [" ".join(rule.split()) for rule in answer["policy"]]
+        return {
+            "id": toolset.id,
+            "system": system_prompt(answer["system"], policy, clock(state)),
+            "role": " ".join(answer["role"].split()),
+            "expertise": manners["expertise"],
+            "tone": manners["tone"],
+            "behaviour": manners["behaviour"],
+            "policy": policy,
+            "tools": toolset.tools,
+            "distractors": toolset.distractors,
+            "sampling": toolset.sampling,
+            "domains": toolset.domains,
+            "entities": entities,
+            "state": state,
+            "model": self.model,
+            "prompts": sorted({prompts.load(name).id for name in used}),
+            "seed": self.seed,
+            "prompt_tokens": usage.prompt,
+            "completion_tokens": usage.completion,
+        }
+
+    def failed(self, toolset: ToolSet, error: str, message: str) -> FailedRow:
+        names = ", ".join(tool.name for tool in toolset.tools)
+        return FailedRow(toolset.id, toolset.id, "", toolset.number, "agent", error, message, names[:500])
+
+
+def system_prompt(system: str, policy: Sequence[str], now: str) -> str:
+    """What the agent is told: the prompt that was written for it, its policy, and the time in its world."""
+    rules = "\n".join(f"{number}. {rule}" for number, rule in enumerate(policy, start=1))
+    (message,) = prompts.load(SYSTEM).render(system=system.strip(), now=now, policy=rules)
+    return message["content"]
+
+
+def refuse_duplicate(found: Duplicate) -> RefusedAgent:
+    """A near-duplicate as a row of `rejected/`."""
+    agent: Agent = found.tool  # type: ignore[assignment]
+    values = {name: getattr(agent, name) for name in Agent.__dataclass_fields__}
+    detail = f"nearly the same agent as {found.of} (similarity {found.similarity:.2f})"
+    return RefusedAgent(**values, reason=NEAR_DUPLICATE, detail=detail, duplicate_of=found.of, score=found.similarity)
+
+
+def build(
+    step: WriteAgent,
+    likeness: AgentLikeness | None,
+    root: beam.Pipeline,
+    models: Models,
+    pieces: Sequence[Piece],
+    folder: str,
+    shards: int,
+) -> None:
+    """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}. `likeness` is what makes two agents one;
+    None keeps near-duplicates."""
+    toolsets, unreadable = root | "Read" >> ReadRows(pieces, RecordParser(ToolSet), max_bytes=MAX_ROW_BYTES)
+    written = toolsets | "Write agents" >> Rollout(step, models)
+    kept, refused = written[DATA], written[REJECTED]
+    if likeness is not None:
+        kept, duplicates = kept | "Drop duplicates" >> DropDuplicates(likeness)  # type: ignore[arg-type]
+        repeated = duplicates | "Refuse duplicates" >> beam.Map(refuse_duplicate).with_output_types(RefusedAgent)
+        refused = (refused, repeated) | "All rejected" >> beam.Flatten()
+    failed = (unreadable, written[FAILED]) | "All failed" >> beam.Flatten()
+    rows = {DATA: kept, REJECTED: refused, FAILED: failed}
+    write_outputs(rows, folder, Agent, RefusedAgent, shards)

@@ -1,0 +1,166 @@
+"""One try at a coding task: the agent works in a sandbox until it says that it is done, hidden tests decide
+(Kimi K2 report, section 3.1.1, "hybrid approach with real execution environments")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from tokenmill.inference.call import Ask
+from tokenmill.inference.errors import RowError
+from tokenmill.pipelines.agentic.trajectories import agent_turn
+from tokenmill.pipelines.agentic.trajectories.attempt import Players, Try, agent_sampling, ending, names_of
+from tokenmill.pipelines.agentic.trajectories.dialogue import Limits, converse
+from tokenmill.pipelines.agentic.trajectories.wire_form import judge_form
+from tokenmill.pipelines.rollouts.metering import Meter
+from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
+from tokenmill.schemas.agentic import (
+    STATE,
+    ChatMessage,
+    Criterion,
+    CriterionVerdict,
+    Persona,
+    RefusedTrajectory,
+    Trajectory,
+)
+from tokenmill.schemas.code import PASSED, CodeTask, CodeVerdict
+from tokenmill.schemas.documents import FailedRow
+from tokenmill.schemas.tools import dump
+from tokenmill.tools_repo.code.grade import Grader, GradingFailed
+from tokenmill.tools_repo.code.interpreter import GuestFailed, Runtime
+from tokenmill.tools_repo.code.world import CodeWorld
+from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
+
+from tokenmill import prompts
+
+SYSTEM = "trajectory/code_agent"
+TESTS = "tests"
+REASONS = {True: "tampered", False: "tests_failed"}
+"""Reason of a refusal by the hidden tests, by whether something was tampered with."""
+PERSONA = Persona(name="request", style="one written request", patience=0, knowledge="")
+CRITERION = Criterion(
+    id=TESTS, kind=STATE, description="every hidden test passes and nothing was tampered with", spec='{"hidden":true}'
+)
+
+
+class SandboxFailed(RowError):
+    """The sandbox, not what ran in it, broke."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """A turn of the one who asks for code."""
+
+    text: str = ""
+    done: bool = False
+    gave_up: bool = False
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class OneRequest:
+    """A user that asks once and takes the first reply for the end."""
+
+    text: str
+
+    async def say(self, messages: list[ChatMessage], ask: Ask) -> Said:
+        return Said(done=True) if len(messages) > 1 else Said(self.text)
+
+
+@dataclass(frozen=True)
+class RunCodeTask:
+    """The rollout of one try at a coding task."""
+
+    players: Players
+    runtime: Runtime
+    protocol: agent_turn.Protocol = agent_turn.NATIVE
+    limits: Limits = field(default_factory=Limits)
+    seed: int = 0
+    temperature: float | None = 0.8
+    top_p: float | None = 0.95
+    max_tokens: int = 4096
+
+    row_type: ClassVar[type] = Trajectory
+    rejected_type: ClassVar[type] = RefusedTrajectory
+
+    async def __call__(self, element: Try[CodeTask], ask: Ask) -> Accepted | Rejected:
+        meter, task = Meter(ask), element.task
+        try:
+            world = CodeWorld(task, self.runtime)
+            before = dump(world.state)
+            dialogue = await converse(
+                prompts.load(SYSTEM).text,
+                OneRequest(task.instructions),
+                world,
+                meter,
+                protocol=self.protocol,
+                limits=self.limits,
+                params=lambda turn: agent_sampling(self, task.id, element.sample, turn),
+            )
+            graded = await Grader(self.runtime).grade(task, world.workspace)
+        except (GradingFailed, GuestFailed, SandboxUnavailable) as error:
+            raise SandboxFailed(f"{type(error).__name__}: {error}") from error
+        general = [ending(dialogue), judge_form(dialogue.messages, names_of(world), dialogue.malformed)]
+        verdicts = [*general, judge_tests(graded)]
+        row = {
+            "id": element.id,
+            "messages": dialogue.messages,
+            "tools": dump(world.tools),
+            "task_id": task.id,
+            "agent_id": SYSTEM,
+            "sample": element.sample,
+            "level": task.kind,
+            "situation": task.source,
+            "goal": task.instructions,
+            "rubric": [CRITERION],
+            "threshold": 1.0,
+            "score": graded.pass_rate,
+            "verdicts": verdicts,
+            "calls": dialogue.calls,
+            "persona": PERSONA,
+            "ended": dialogue.ended,
+            "state_before": before,
+            "state_after": dump(world.state),
+            "engine": "sandbox",
+            "domains": ["code"],
+            "license": task.license,
+            "model": self.players.writer,
+            "user_model": "",
+            "tool_model": "",
+            "judge_model": "",
+            "prompts": sorted(prompts.load(name).id for name in self.prompt_names),
+            "seed": self.seed,
+            "model_calls": meter.calls,
+            "prompt_tokens": meter.usage.prompt,
+            "completion_tokens": meter.usage.completion,
+        }
+        missed = next((verdict for verdict in verdicts if not verdict.passed), None)
+        if missed is None:
+            return Accepted(Trajectory(**row))
+        return Rejected(RefusedTrajectory(**row, reason=missed.reason, detail=missed.detail), missed.reason)
+
+    @property
+    def prompt_names(self) -> tuple[str, ...]:
+        """Names of all prompts that a trajectory may use."""
+        return (SYSTEM, *agent_turn.PROMPTS[self.protocol])
+
+    def failed(self, element: Try[CodeTask], error: str, message: str) -> FailedRow:
+        """The row of `failed/` for a try that an endpoint, a sandbox or the task's own tests broke."""
+        task = element.task
+        return FailedRow(
+            element.id, task.id, task.source_file, task.source_row, "rollout", error, message, task.instructions[:500]
+        )
+
+
+def judge_tests(graded: CodeVerdict) -> CriterionVerdict:
+    """What the hidden tests say, as the verdict on `CRITERION`."""
+    told: list[Any] = [finding.detail for finding in graded.findings]
+    told += [f"{test.name}: {test.outcome}" for test in graded.tests if test.outcome != PASSED]
+    return CriterionVerdict(
+        criterion=TESTS,
+        passed=graded.passed,
+        score=graded.pass_rate,
+        decided_by="code",
+        reason="" if graded.passed else REASONS[graded.tampered],
+        detail="; ".join(told[:5])[:600],
+    )

@@ -1,0 +1,323 @@
+"""Chunk-wise autoregressive rephrasing of one document, verified and repaired chunk by chunk.
+
+Kimi K2 report, section 2.2 and figure 4: each chunk is rewritten with what was already rewritten in view, and the
+rewritten chunks are put together as one passage. Everything here is a plain coroutine over `ask`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
+
+from tokenmill.inference.call import Answer, Ask
+from tokenmill.judges.embedding.similarity import Similarity
+from tokenmill.judges.facts.coverage import Coverage
+from tokenmill.judges.facts.tables import ordinary
+from tokenmill.judges.form.checks import FormChecks
+from tokenmill.judges.form.language import detect
+from tokenmill.judges.memory import fingerprint_of, recalled
+from tokenmill.judges.model.faithfulness import Faithfulness
+from tokenmill.pipelines.rollouts.chunking import Chunk, chunk, join, tail
+from tokenmill.pipelines.rollouts.progress import Progress, Refusal, corrections, summary
+from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
+from tokenmill.prompts.fence import fence
+from tokenmill.schemas.documents import FailedRow
+from tokenmill.schemas.knowledge import RefusedRephrasing, Rephrasing, RephrasingTask
+from tokenmill.schemas.verdicts import WHOLE, Verdict
+
+from tokenmill import prompts
+
+TEMPLATE = "knowledge/rephrase"
+BRIEF_TEMPLATE = "knowledge/rephrase_brief"
+"""For models of some hundred million parameters, which lose their way in long instructions."""
+STAGE = "rewrite"
+
+
+@dataclass(frozen=True)
+class Checks:
+    """The fidelity checks, cheapest first; None switches one off."""
+
+    form: FormChecks = field(default_factory=FormChecks)
+    coverage: Coverage | None = field(default_factory=Coverage)
+    similarity: Similarity | None = field(default_factory=Similarity)
+    judge: Faithfulness | None = field(default_factory=Faithfulness)
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """Stands for all but the judge model, whose answers are kept themselves."""
+        return fingerprint_of(self.form, self.coverage, self.similarity)
+
+
+@dataclass
+class _Written(Progress):
+    text: str = ""
+    """The rewrite so far."""
+    last: Answer | None = None
+    """What the writer said last."""
+
+
+@dataclass(frozen=True)
+class Rephrase:
+    """Rewrites one document in one style and perspective: the step of the knowledge pipeline."""
+
+    model: str
+    judge_model: str = ""
+    brief: bool = False
+    """Whether to use the short prompt, for very small models."""
+    seed: int = 0
+    chunk_tokens: int = 256
+    repairs: int = 2
+    """Further tries for a chunk that a check refused."""
+    tail_tokens: int = 160
+    """How much of what was already rewritten the next call sees."""
+    before_tokens: int = 96
+    """How much of the source before the chunk it sees."""
+    judged_tokens: int = 1000
+    """Source tokens that the judge compares at a time when it reads the whole passage again."""
+    temperature: float = 0.7
+    top_p: float = 0.95
+    checks: Checks = field(default_factory=Checks)
+
+    row_type = Rephrasing
+    rejected_type = RefusedRephrasing
+
+    async def __call__(self, task: RephrasingTask, ask: Ask) -> Accepted | Rejected:
+        """Raises: tokenmill.inference.errors.RowError, when a model cannot be brought to answer."""
+        document, progress = task.document, _Written()
+        chunks = chunk(document.text, self.chunk_tokens, document.language)
+        pairs: list[tuple[Chunk, str]] = []
+        for index, part in enumerate(chunks):
+            before = "".join(c.text for c in chunks[max(0, index - 3) : index])
+            rewrite, refusal = await self._rewrite(task, chunks, index, before, progress, ask)
+            if refusal is not None:
+                return self._rejected(task, progress, refusal, len(chunks))
+            new_paragraph = index > 0 and chunks[index - 1].ends_paragraph
+            progress.text = join(progress.text, rewrite, new_paragraph=new_paragraph)
+            pairs.append((part, rewrite))
+        if len(chunks) > 1:
+            refusal = await self._judge_whole(task, pairs, progress, ask)
+            if refusal is not None:
+                return self._rejected(task, progress, refusal, len(chunks))
+        return Accepted(Rephrasing(**self._columns(task, progress, progress.text, len(chunks))))
+
+    def warm(self) -> None:
+        """Load what the checks need, so that no rollout waits for it in the middle of others."""
+        self.preload()
+
+    def preload(self) -> None:
+        """Load plain data, which worker processes may share when they are forked."""
+        detect("Tento text je napsán česky, aby se načetl model.")
+        ordinary("unusualness")
+
+    def failed(self, task: RephrasingTask, error: str, message: str) -> FailedRow:
+        document = task.document
+        return FailedRow(
+            task.id,
+            document.id,
+            document.source_file,
+            document.source_row,
+            "rollout",
+            error,
+            message,
+            document.text[:500],
+        )
+
+    async def _rewrite(
+        self, task: RephrasingTask, chunks: Sequence[Chunk], index: int, before: str, progress: _Written, ask: Ask
+    ) -> tuple[str, Refusal | None]:
+        """The chunk rewritten so that every check passes, or what the last try was refused for."""
+        part, verdicts, rewrite = chunks[index], [], ""
+        for attempt in range(self.repairs + 1):
+            answer = await ask(
+                self.messages(task, chunks, index, before, progress.text, verdicts),
+                attempt=attempt,
+                temperature=self.temperature,
+                top_p=self.top_p,
+                seed=self.seed + attempt,  # or a server that honours it would give the same answer to the same findings
+                max_tokens=part.tokens * 2 + 192,
+            )
+            progress.attempts += 1
+            progress.usage += answer.usage
+            progress.last = answer
+            rewrite = answer.text.strip()
+            context = "\n".join((task.document.title, before, progress.text[-2000:]))
+            verdicts = await self._verdicts(task, part.body, rewrite, context, answer, progress, ask)
+            progress.add(verdicts, index, attempt)
+            if all(v.passed for v in verdicts):
+                return rewrite, None
+        refused = next(v for v in verdicts if not v.passed)
+        return rewrite, Refusal(STAGE, index, part.body, rewrite, refused)
+
+    def messages(
+        self,
+        task: RephrasingTask,
+        chunks: Sequence[Chunk],
+        index: int,
+        before: str,
+        written: str,
+        refusals: Sequence[Verdict] = (),
+    ) -> list[dict[str, str]]:
+        """The messages of one call. The system part is the same for all chunks in one style and perspective, so that
+        endpoints can keep its prefix; everything that comes from documents is fenced."""
+        return prompts.load(self.template).render(
+            **wording(task.style, task.perspective, self.brief),
+            title=fence(task.document.title, "title") if task.document.title else "",
+            position=f"{index + 1} / {len(chunks)}",
+            source_before=fence(tail(before, self.before_tokens), "source-before") if before.strip() else "",
+            rewritten_tail=fence(tail(written, self.tail_tokens), "rewritten-so-far") if written else "",
+            chunk=fence(chunks[index].body, "passage"),
+            findings=corrections(refusals),
+        )
+
+    @property
+    def template(self) -> str:
+        return BRIEF_TEMPLATE if self.brief else TEMPLATE
+
+    def wording(self, task: RephrasingTask) -> str:
+        """Our own words around the documents in one style and perspective."""
+        return _wording(self.template, task.style, task.perspective, self.brief)
+
+    async def _verdicts(
+        self,
+        task: RephrasingTask,
+        source: str,
+        rewrite: str,
+        context: str,
+        answer: Answer,
+        progress: _Written,
+        ask: Ask,
+    ) -> list[Verdict]:
+        """Verdicts on one rewritten chunk, cheapest checks first; a refusal spares the dearer ones."""
+        checks, document = self.checks, task.document
+        verdicts = await self._cheaply(task, source, rewrite, context, answer, answer.finish_reason)
+        if checks.judge is not None and all(v.passed for v in verdicts):
+            verdict, usage = await checks.judge(source, rewrite, context, ask, title=document.title)
+            progress.usage += usage
+            verdicts.append(verdict)
+        return verdicts
+
+    async def _cheaply(
+        self,
+        task: RephrasingTask,
+        source: str,
+        rewrite: str,
+        context: str,
+        answer: Answer | None,
+        finish_reason: str = "stop",
+    ) -> list[Verdict]:
+        """What the checks that ask no model say, or said in an earlier run that had the same answer."""
+        checks, language, prompt_text = self.checks, task.document.language, self.wording(task)
+
+        async def judge() -> list[Verdict]:
+            verdicts = checks.form(
+                source,
+                rewrite,
+                finish_reason=finish_reason,
+                language=language,
+                context=context,
+                prompt_text=prompt_text,
+            )
+            if checks.coverage is not None:
+                verdicts.append(checks.coverage(source, rewrite, context, language))
+            if checks.similarity is not None and all(v.passed for v in verdicts):
+                verdicts.append(await checks.similarity(source, rewrite))
+            return verdicts
+
+        texts = (source, rewrite, context, language, finish_reason, prompt_text)
+        return await recalled(answer, checks.fingerprint, texts, judge)
+
+    async def _judge_whole(
+        self, task: RephrasingTask, pairs: Sequence[tuple[Chunk, str]], progress: _Written, ask: Ask
+    ) -> Refusal | None:
+        """Check the stitched passage against the whole document; the judge reads it in windows of several chunks."""
+        checks, document, written = self.checks, task.document, progress.text
+        verdicts = await self._cheaply(task, document.text, written, document.title, progress.last)
+        if checks.judge is not None and all(v.passed for v in verdicts):
+            for source, rewrite, context in self._windows(pairs):
+                verdict, usage = await checks.judge(
+                    source, rewrite, f"{document.title}\n{context}", ask, title=document.title
+                )
+                progress.usage += usage
+                verdicts.append(verdict)
+                if not verdict.passed:
+                    break
+        progress.add(verdicts, WHOLE, 0)
+        refused = next((v for v in verdicts if not v.passed), None)
+        return refused and Refusal(STAGE, WHOLE, document.text, written, refused)
+
+    def _windows(self, pairs: Sequence[tuple[Chunk, str]]) -> Iterator[tuple[str, str, str]]:
+        """(source, rewrite, source before) of consecutive chunks of about `judged_tokens`, each window beginning with the
+        last chunk of the one before, so that every seam is read."""
+        start = 0
+        while start < len(pairs) - 1:
+            end, size = start, 0
+            while end < len(pairs) and (end < start + 2 or size + pairs[end][0].tokens <= self.judged_tokens):
+                size += pairs[end][0].tokens
+                end += 1
+            source = "".join(part.text for part, _ in pairs[start:end])
+            rewrite = ""
+            for number in range(start, end):
+                new_paragraph = number > start and pairs[number - 1][0].ends_paragraph
+                rewrite = join(rewrite, pairs[number][1], new_paragraph=new_paragraph)
+            yield source.strip(), rewrite, pairs[start - 1][0].text if start else ""
+            start = end - 1
+
+    def _columns(self, task: RephrasingTask, progress: _Written, text: str, chunks: int) -> dict[str, Any]:
+        document = task.document
+        used = [self.template, task.style, task.perspective]
+        if self.checks.judge is not None:
+            used += self.checks.judge.prompt_names
+        return {
+            "id": task.id,
+            "text": text,
+            "title": document.title,
+            "language": document.language,
+            "license": document.license,
+            "source_id": document.id,
+            "source_file": document.source_file,
+            "source_row": document.source_row,
+            "source_text": document.text,
+            "rephrasing": task.rephrasing,
+            "style": task.style.removeprefix("styles/"),
+            "perspective": task.perspective.removeprefix("perspectives/"),
+            "prompts": [prompts.load(name).id for name in used],
+            "model": self.model,
+            "judge_model": self.judge_model if self.checks.judge is not None else "",
+            "seed": self.seed,
+            "chunks": chunks,
+            "attempts": progress.attempts,
+            "prompt_tokens": progress.usage.prompt,
+            "completion_tokens": progress.usage.completion,
+            "verdicts": summary(progress.judgements),
+        }
+
+    def _rejected(self, task: RephrasingTask, progress: _Written, refusal: Refusal, chunks: int) -> Rejected:
+        text = progress.text
+        if refusal.chunk != WHOLE:
+            text = join(text, refusal.text, new_paragraph=True)
+        reason = refusal.verdict.reason
+        return Rejected(
+            RefusedRephrasing(
+                **self._columns(task, progress, text, chunks),
+                reason=reason,
+                refused_chunk=refusal.chunk,
+                refused_source=refusal.source,
+                refused_text=refusal.text,
+            ),
+            reason,
+        )
+
+
+def wording(style: str, perspective: str, brief: bool) -> dict[str, str]:
+    """What a template says of style and perspective."""
+    loaded = {"style": prompts.load(style), "perspective": prompts.load(perspective)}
+    return {name: str(prompt.meta["brief"]) if brief else prompt.text for name, prompt in loaded.items()}
+
+
+@lru_cache(maxsize=1024)
+def _wording(template: str, style: str, perspective: str, brief: bool) -> str:
+    documents = dict.fromkeys(("title", "position", "source_before", "rewritten_tail", "chunk", "findings"), "")
+    messages = prompts.load(template).render(**wording(style, perspective, brief), **documents)
+    return "\n\n".join(message["content"] for message in messages)

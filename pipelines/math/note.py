@@ -1,0 +1,360 @@
+"""One source made into a learning note, verified and repaired (Kimi K2 report, section 2.2, after SwallowMath).
+
+The source is checked first, before anything is paid for; then it is translated where it is not English; then the note
+is written: in one call for a problem with its answer, passage by passage for a document. Plain coroutines over `ask`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import orjson
+from tokenmill.inference.call import Answer, Ask
+from tokenmill.inference.structured import StructuredAnswerInvalid, ask_json
+from tokenmill.judges.form.language import UNDETERMINED, detect
+from tokenmill.judges.math import Algebra
+from tokenmill.judges.memory import recalled
+from tokenmill.judges.model.argument import Gaps
+from tokenmill.judges.model.disputes import PROMPT as DISPUTE
+from tokenmill.judges.model.disputes import Dispute
+from tokenmill.judges.model.voting import REPAIR
+from tokenmill.judges.notes.checks import NoteChecks, SourceChecks
+from tokenmill.pipelines.math.note_text import render, tidied, to_json
+from tokenmill.pipelines.math.translate import Translate
+from tokenmill.pipelines.rollouts.chunking import Chunk, chunk, count_tokens, tail
+from tokenmill.pipelines.rollouts.progress import Progress, Refusal, corrections, summary
+from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
+from tokenmill.prompts.fence import fence
+from tokenmill.schemas.documents import FailedRow
+from tokenmill.schemas.math import NOTE_SCHEMA, LearningNote, Note, NoteTask, Problem, RefusedNote
+from tokenmill.schemas.verdicts import WHOLE, Verdict
+
+from tokenmill import prompts
+
+NOTE, PASSAGE = "math/note", "math/passage"
+NO_NOTE = "(No note: nothing in this passage was taken for mathematics.)"
+"""What the judge sees for a passage of which no note was made."""
+_WORDS = re.compile(r"(?<!\\)\b[^\W\d_]{2,}")
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one note is written of, in English: a question with its answer, or a passage of a document."""
+
+    source: str
+    answer: str = ""
+    index: int = WHOLE
+    position: str = ""
+    """`2 / 5`; empty for a problem."""
+    before: str = ""
+    """The source before the passage."""
+
+    @property
+    def text(self) -> str:
+        return f"{self.source}\n\n{self.answer}" if self.answer else self.source
+
+
+@dataclass
+class _Written(Progress):
+    notes: list[Note] = field(default_factory=list)
+    text: str = ""
+    """The notes so far, rendered."""
+    translation: str = ""
+
+    def take(self, note: Note, text: str) -> None:
+        self.notes.append(note)
+        self.text = "\n\n".join(filter(None, (self.text, text)))
+
+
+@dataclass(frozen=True)
+class _RefusedNote(Refusal):
+    note: Note
+
+
+@dataclass(frozen=True)
+class WriteNote:
+    """Writes one learning note in one style: the step of the mathematics pipeline."""
+
+    model: str
+    judge_model: str = ""
+    seed: int = 0
+    chunk_tokens: int = 512
+    repairs: int = 2
+    """Further tries for a note that a check refused."""
+    tail_tokens: int = 200
+    """How much of the notes already written the next passage sees."""
+    before_tokens: int = 96
+    """How much of the source before the passage it sees."""
+    temperature: float = 0.4
+    top_p: float = 0.95
+    source_checks: SourceChecks = field(default_factory=SourceChecks)
+    translate: Translate = field(default_factory=Translate)
+    checks: NoteChecks = field(default_factory=NoteChecks)
+    judge: Gaps | None = field(default_factory=Gaps)
+    dispute: Dispute | None = field(default_factory=Dispute)
+    """Settles which is wrong when notes keep finding another answer than the source; None leaves it open."""
+
+    row_type = LearningNote
+    rejected_type = RefusedNote
+
+    async def __call__(self, task: NoteTask, ask: Ask) -> Accepted | Rejected:
+        """Raises: tokenmill.inference.errors.RowError, when a model cannot be brought to answer."""
+        problem, progress = task.problem, _Written()
+        chunks = self.chunks(task)
+        verdicts = await asyncio.to_thread(self.source_checks, task, [piece.text for piece in chunks])
+        progress.add(verdicts, WHOLE, 0)
+        refusal = _refused(verdicts, "source", WHOLE, problem.text, "")
+        if refusal is None:
+            if task.is_pair:
+                refusal = await self._problem(task, progress, ask)
+            else:
+                refusal = await self._document(task, chunks, progress, ask)
+        if refusal is not None:
+            return self._rejected(task, progress, refusal, len(chunks))
+        return Accepted(LearningNote(**self._columns(task, progress, len(chunks))))
+
+    def warm(self) -> None:
+        """Start what is slow to start, so that no rollout waits for it in the middle of others."""
+        Algebra().warm()
+        detect("Tento text je napsán česky, aby se načetl model.")
+
+    def failed(self, task: NoteTask, error: str, message: str) -> FailedRow:
+        problem = task.problem
+        return FailedRow(
+            task.id,
+            problem.id,
+            problem.source_file,
+            problem.source_row,
+            "rollout",
+            error,
+            message,
+            problem.text[:500],
+        )
+
+    def chunks(self, task: NoteTask) -> list[Chunk]:
+        """The passages of a document; a problem with its answer is one."""
+        problem = task.problem
+        if task.is_pair:
+            return [Chunk(problem.text, count_tokens(problem.text))]
+        return chunk(problem.text, self.chunk_tokens, problem.language)
+
+    async def _problem(self, task: NoteTask, progress: _Written, ask: Ask) -> Refusal | None:
+        problem = task.problem
+        part = Part(problem.question, problem.answer)
+        if foreign(problem):
+            words = [text for text in (part.source, part.answer) if _WORDS.search(text)]
+            english = {}
+            for text in words:
+                english[text], refusal = await self._translated(problem, text, WHOLE, progress, ask)
+                if refusal is not None:
+                    return refusal
+            part = Part(*(english.get(text, text) for text in (part.source, part.answer)))
+            progress.translation = part.text
+        return await self._note(task, part, progress, ask)
+
+    async def _document(self, task: NoteTask, chunks: Sequence[Chunk], progress: _Written, ask: Ask) -> Refusal | None:
+        problem, before = task.problem, ""
+        for index, piece in enumerate(chunks):
+            passage = piece.body
+            if foreign(problem):
+                passage, refusal = await self._translated(problem, passage, index, progress, ask)
+                if refusal is not None:
+                    return refusal
+                progress.translation += passage + piece.text[len(piece.text.rstrip()) :]
+            part = Part(passage, index=index, position=f"{index + 1} / {len(chunks)}", before=before)
+            refusal = await self._note(task, part, progress, ask)
+            if refusal is not None:
+                return refusal
+            before = passage
+        verdicts = self.checks.whole(progress.translation or problem.text, progress.notes, progress.text)
+        progress.add(verdicts, WHOLE, 0)
+        return _refused(verdicts, "note", WHOLE, problem.text, progress.text)
+
+    async def _translated(
+        self, problem: Problem, text: str, index: int, progress: Progress, ask: Ask
+    ) -> tuple[str, Refusal | None]:
+        return await self.translate(text, problem.language, problem.title, index, progress, ask)
+
+    async def _note(self, task: NoteTask, part: Part, progress: _Written, ask: Ask) -> Refusal | None:
+        """Write the note of one part so that every check passes, or say what the last try was refused for."""
+        note: Note | None = None
+        verdicts: list[Verdict] = []
+        refusal, other_answer = None, ""
+        for attempt in range(self.repairs + 1):
+            try:
+                written = await ask_json(
+                    ask,
+                    self.messages(task, part, progress.text, note, verdicts),
+                    NOTE_SCHEMA,
+                    to="writer",
+                    tries=2,
+                    attempt=attempt,
+                    temperature=self.temperature,
+                    top_p=self.top_p,
+                    seed=self.seed + attempt,
+                    max_tokens=count_tokens(part.text) * 3 + 1000,
+                )
+            except StructuredAnswerInvalid as error:
+                if refusal is None:
+                    raise
+                progress.usage += error.usage  # an earlier try was a note: that one is refused, with its evidence
+                break
+            progress.attempts += len(written.answers)
+            progress.usage += written.usage
+            note = tidied(Note.of(written.value))
+            text = self._rendered(task, note, progress)
+            verdicts = await self._verdicts(task, part, note, text, written.answers[-1], progress, ask)
+            progress.add(verdicts, part.index, attempt)
+            refused = next((v for v in verdicts if not v.passed), None)
+            if refused is None:
+                if text:
+                    progress.take(note, text)
+                return None
+            refusal = _RefusedNote("note", part.index, part.text, text, refused, note)
+            if refused.reason == "source_wrong":
+                break
+            if {v.check for v in verdicts if not v.passed} == {"final_answer"} and note.answer and self.dispute:
+                if other_answer and self.dispute.same.same(other_answer, note.answer):
+                    verdict, usage = await self.dispute(part.source, part.answer, note.answer, ask)
+                    progress.usage += usage
+                    progress.add([verdict], part.index, attempt)
+                    if not verdict.passed:
+                        refusal = _RefusedNote("note", part.index, part.text, text, verdict, note)
+                    break  # the same answer again after the correction: a further try would bring it once more
+                other_answer = note.answer
+        return refusal
+
+    async def _verdicts(
+        self, task: NoteTask, part: Part, note: Note, text: str, answer: Answer, progress: _Written, ask: Ask
+    ) -> list[Verdict]:
+        """Verdicts on one note, cheapest checks first; a refusal spares the judge."""
+        problem, system = task.problem, _system(NOTE if part.answer else PASSAGE)
+
+        async def judge() -> list[Verdict]:
+            # In a thread: a question to the algebra process may take half a second.
+            return await asyncio.to_thread(self.checks, task, part.source, part.answer, note, text, system=system)
+
+        source = (problem.question, problem.answer, problem.language, part.source, part.answer)
+        judged = (*source, orjson.dumps(note).decode(), text, system)
+        verdicts = await recalled(answer, self.checks.fingerprint, judged, judge)
+        if self.judge is not None and all(v.passed for v in verdicts):
+            left_out = "\n".join(("The note says that it left out:", *note.unused)) if note.unused else ""
+            context = "\n\n".join(filter(None, (part.before, tail(progress.text, self.tail_tokens), left_out)))
+            verdict, usage = await self.judge(part.text, text or NO_NOTE, context, ask, title=task.problem.title)
+            progress.usage += usage
+            verdicts.append(verdict)
+        return verdicts
+
+    def _rendered(self, task: NoteTask, note: Note, progress: _Written) -> str:
+        """A note in its place: the first stands under the document's title, the others after it. Empty for no note."""
+        title = task.problem.title
+        if task.is_pair:
+            return render(note, task.style, title=title)
+        if not note.steps:
+            return ""
+        text = render(note, task.style, level=2)
+        return f"# {title}\n\n{text}" if title and not progress.notes else text
+
+    def messages(
+        self, task: NoteTask, part: Part, notes: str, earlier: Note | None = None, refusals: Sequence[Verdict] = ()
+    ) -> list[dict[str, str]]:
+        """The messages of one call for a note; `notes` are those already written of the document.
+
+        The system part is the same for all sources in one style, so that endpoints can keep its prefix; everything that
+        comes from sources is fenced.
+        """
+        common = {
+            "style": prompts.load(task.style).text,
+            "title": _block(task.problem.title, "title"),
+            "earlier": _block(orjson.dumps(earlier).decode() if earlier else "", "earlier"),
+            "findings": corrections(refusals),
+        }
+        if part.answer:
+            blocks = {"problem": fence(part.source, "problem"), "solution": fence(part.answer, "solution")}
+            return prompts.load(NOTE).render(**common, **blocks)
+        return prompts.load(PASSAGE).render(
+            **common,
+            position=part.position,
+            source_before=_block(tail(part.before, self.before_tokens), "source-before") if part.before else "",
+            notes_so_far=_block(tail(notes, self.tail_tokens), "notes-so-far") if notes else "",
+            passage=fence(part.source, "passage"),
+        )
+
+    def prompt_names(self, task: NoteTask) -> list[str]:
+        """Names of the prompts that a task may use."""
+        names = [NOTE if task.is_pair else PASSAGE, task.style, REPAIR]
+        if foreign(task.problem):
+            names += self.translate.prompt_names
+        if self.judge is not None:
+            names += self.judge.prompt_names
+        if self.dispute is not None and task.is_pair:
+            names.append(DISPUTE)
+        return list(dict.fromkeys(names))
+
+    def _columns(self, task: NoteTask, progress: _Written, chunks: int) -> dict[str, Any]:
+        problem, notes = task.problem, progress.notes
+        return {
+            "id": task.id,
+            "text": progress.text,
+            "note": to_json(*notes),
+            "kind": "problem" if task.is_pair else "document",
+            "title": problem.title or (notes[0].title if notes else ""),
+            "answer": notes[0].answer if task.is_pair and notes else "",
+            "language": "en",
+            "source_language": problem.language,
+            "license": problem.license,
+            "source_id": problem.id,
+            "source_file": problem.source_file,
+            "source_row": problem.source_row,
+            "source_text": problem.text,
+            "translation": progress.translation.strip(),
+            "style": task.style.rpartition("/")[2],
+            "prompts": [prompts.load(name).id for name in self.prompt_names(task)],
+            "model": self.model,
+            "judge_model": self.judge_model,
+            "seed": self.seed,
+            "chunks": chunks,
+            "attempts": progress.attempts,
+            "prompt_tokens": progress.usage.prompt,
+            "completion_tokens": progress.usage.completion,
+            "verdicts": summary(progress.judgements),
+        }
+
+    def _rejected(self, task: NoteTask, progress: _Written, refusal: Refusal, chunks: int) -> Rejected:
+        if isinstance(refusal, _RefusedNote):
+            progress.take(refusal.note, refusal.text)
+        reason = refusal.verdict.reason
+        row = RefusedNote(
+            **self._columns(task, progress, chunks),
+            reason=reason,
+            stage="source" if reason == "source_wrong" else refusal.stage,
+            refused_chunk=refusal.chunk,
+            refused_source=refusal.source,
+            refused_text=refusal.text,
+        )
+        return Rejected(row, reason)
+
+
+def foreign(problem: Problem) -> bool:
+    """Whether a source must be translated. What is little but formulas need not be."""
+    return problem.language not in ("en", UNDETERMINED)
+
+
+def _refused(verdicts: Sequence[Verdict], stage: str, index: int, source: str, text: str) -> Refusal | None:
+    verdict = next((v for v in verdicts if not v.passed), None)
+    return verdict and Refusal(stage, index, source, text, verdict)
+
+
+def _block(text: str, label: str) -> str:
+    return f"{fence(text, label)}\n\n" if text.strip() else ""
+
+
+@lru_cache(maxsize=16)
+def _system(name: str) -> str:
+    """Our own wording around the sources, to see it leak. The style is left out: notes are meant to follow it."""
+    return next(text for role, text in prompts.load(name).parts if role == "system")

@@ -1,0 +1,105 @@
+"""What the Hub reads of a dataset card: its metadata, from the manifest and the shards."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from tokenmill.pipelines.report import figures
+from tokenmill.pipelines.report.licenses import license_metadata
+from tokenmill.pipelines.report.survey import Rows, Survey
+from tokenmill.schemas.manifest import Manifest
+
+if TYPE_CHECKING:
+    from huggingface_hub import DatasetCardData
+
+_SIZES = (
+    (10**3, "n<1K"),
+    (10**4, "1K<n<10K"),
+    (10**5, "10K<n<100K"),
+    (10**6, "100K<n<1M"),
+    (10**7, "1M<n<10M"),
+    (10**8, "10M<n<100M"),
+    (10**9, "100M<n<1B"),
+    (10**10, "1B<n<10B"),
+    (10**11, "10B<n<100B"),
+    (10**12, "100B<n<1T"),
+)
+_LANGUAGE = re.compile(r"[a-z]{2,3}")
+_CONFIGS = {"data": "default", "rejected": "rejected"}
+
+
+def size_category(rows: int) -> str:
+    """The Hub's size category for a number of rows."""
+    return next((name for limit, name in _SIZES if rows < limit), "n>1T")
+
+
+def card_metadata(manifest: Manifest, survey: Survey) -> DatasetCardData:
+    """The card's YAML front matter."""
+    from huggingface_hub import DatasetCardData
+
+    configs, infos = [], []
+    for rows in survey:
+        name = _CONFIGS.get(rows.folder)
+        # The default is there even where no row was kept, or other files would be taken for rows.
+        if name is None or not rows.files:
+            continue
+        default = {"default": True} if name == "default" else {}
+        configs.append(
+            {"config_name": name, "data_files": [{"split": "train", "path": f"{rows.folder}/*.parquet"}], **default}
+        )
+        infos.append({"config_name": name, **_dataset_info(rows)})
+    license_ = license_metadata(counted(survey.data, "license", manifest.licenses))
+    languages = _languages(counted(survey.data, "language", manifest.languages))
+    columns = set(survey.data.schema.names) if survey.data.schema else set()
+    optional = {
+        "license_name": license_.name,
+        "license_details": figures.one_line(license_.details, 2000) if license_.details else None,
+        "configs": configs or None,
+        "dataset_info": infos or None,
+    }
+    return DatasetCardData(
+        language=languages or None,
+        license=license_.license,
+        annotations_creators=["machine-generated"],
+        language_creators=["machine-generated"],
+        multilinguality=["multilingual" if len(languages) > 1 else "monolingual"] if languages else None,
+        size_categories=[size_category(survey.data.count)],
+        source_datasets=["extended"] if "source_text" in columns else None,
+        task_categories=["text-generation"],
+        task_ids=["language-modeling"] if "text" in columns else None,
+        pretty_name=figures.one_line(manifest.title, 120) or "Tokenmill dataset",
+        tags=["synthetic", "tokenmill", figures.one_line(manifest.job, 40).replace("_", "-")],
+        **{key: value for key, value in optional.items() if value is not None},
+    )
+
+
+def counted(rows: Rows, column: str, otherwise: dict[str, int]) -> dict[str, int]:
+    """Rows by value of `column`, as the shards have it, or else as the manifest says."""
+    return dict(rows.values[column]) if column in rows.values else dict(otherwise)
+
+
+def type_name(kind: pa.DataType) -> str:
+    """`list<struct<check, score>>` for an Arrow type: nested names, no nested types."""
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"list<{type_name(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{', '.join(f.name for f in kind)}>"
+    return str(kind)
+
+
+def _dataset_info(rows: Rows) -> dict[str, Any]:
+    from datasets import Features
+
+    return {
+        "features": Features.from_arrow_schema(rows.schema)._to_yaml_list(),
+        "splits": [{"name": "train", "num_bytes": rows.arrow_bytes, "num_examples": rows.count}],
+        "download_size": rows.disk_bytes,
+        "dataset_size": rows.arrow_bytes,
+    }
+
+
+def _languages(counts: dict[str, int]) -> list[str]:
+    ranked = (code.lower() for code, _ in figures.by_count(counts))
+    return list(dict.fromkeys(c for c in ranked if _LANGUAGE.fullmatch(c) and c != "und"))

@@ -1,0 +1,44 @@
+"""How a command ends: its exit code, and one line on stderr where something stopped it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+
+from tokenmill.inference.errors import EndpointRejects, RunStopped
+from tokenmill.inference.servers.acquire import ServerFailed
+from tokenmill.pipelines.runs.errors import RunFailed, UsageError
+from tokenmill.pipelines.runs.terminal import harmless
+
+OK, FAILED, USAGE, STOPPED, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+def say(line: str, code: int) -> int:
+    """Print one line on stderr; the code, for the caller to return."""
+    print(f"tokenmill: {harmless(line)}", file=sys.stderr, flush=True)
+    return code
+
+
+def ended(run: Callable[[], int], *, kept: str = "every answer received so far is kept") -> int:
+    """Run a command and return its exit code; whatever goes wrong that a user can act on is one line on stderr.
+
+    Args:
+        kept: what an interrupted run need not do again.
+    """
+    try:
+        try:
+            return run()
+        except Exception:
+            if os.environ.get("TOKENMILL_DEBUG"):
+                traceback.print_exc()
+            raise
+    except (UsageError, EndpointRejects) as error:
+        return say(str(error), USAGE)
+    except (RunFailed, ServerFailed) as error:
+        return say(str(error), FAILED)
+    except RunStopped as error:
+        return say(f"stopped: {error}", STOPPED)
+    except KeyboardInterrupt:
+        return say(f"interrupted; repeat the command to go on: {kept}", INTERRUPTED)

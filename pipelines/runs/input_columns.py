@@ -1,0 +1,88 @@
+"""What the columns of an input file hold, as far as its schema or its first rows show."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+from tokenmill.pipelines.runs.errors import UsageError, line_of
+from tokenmill.pipelines.transforms.sources import PARQUET, Parser, Piece, RowUnreadable, ends_with, raw_rows
+
+SAMPLED = 20
+
+
+def columns_of(path: str, name: str) -> dict[str, str] | None:
+    """`{column: ""}`, or the kind of what is in it where that cannot be text; None for a JSONL file without rows.
+
+    Raises:
+        UsageError: the beginning of the file is not readable at all.
+    """
+    if ends_with(path, PARQUET):
+        with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as raw:
+            return {
+                field.name: "" if _text(field.type) else str(field.type) for field in pq.ParquetFile(raw).schema_arrow
+            }
+    try:
+        sample = [values for _, values in itertools.islice(raw_rows(Piece(path, name), None, 1 << 26), SAMPLED)]
+    except Exception as error:  # each kind of compression has its own
+        raise UsageError(f"--input {path}: not readable: {line_of(error)}") from None
+    if not sample:
+        return None
+    good = [values for values in sample if not isinstance(values, RowUnreadable)]
+    if not good:
+        raise UsageError(f"--input {path}: {sample[0]} in its first rows")
+    return {column: _kind([row.get(column) for row in good]) for column in dict.fromkeys(itertools.chain(*good))}
+
+
+def _text(type: pa.DataType) -> bool:
+    """Whether a column of an Arrow type may hold text: strings, bytes that may be UTF-8, or nothing but nulls."""
+    if pa.types.is_dictionary(type):
+        type = type.value_type
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    kinds += (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_null)
+    return any(of_kind(type) for of_kind in kinds)
+
+
+def _kind(values: Sequence[Any]) -> str:
+    there = [value for value in values if value is not None]
+    return "" if not there or any(isinstance(value, str) for value in there) else type(there[0]).__name__
+
+
+def check(path: str, present: dict[str, str], parser: Parser) -> None:
+    """The columns that the job needs are among those present, of several named together, one; and where text must be is
+    text.
+
+    Raises:
+        UsageError: a column is missing, or cannot hold text.
+    """
+    wanted = [(name,) if isinstance(name, str) else name for name in getattr(parser, "required", ())]
+    for names in wanted:
+        if not present.keys() & set(names):
+            listed = ", ".join(sorted(present)) or "(none)"
+            raise UsageError(
+                f"--input {path}: no column {' or '.join(map(repr, names))}; its columns are {listed}."
+                f"{_advice(present, parser, names)}"
+            )
+    for names in getattr(parser, "texts", ()):
+        column = next((name for name in ((names,) if isinstance(names, str) else names) if name in present), None)
+        if column is not None and present[column]:
+            raise UsageError(
+                f"--input {path}: column {column!r} holds {present[column]}, not text.{_advice(present, parser, (column,))}"
+            )
+
+
+def _advice(present: dict[str, str], parser: Parser, missing: Sequence[str]) -> str:
+    """How a column of text is named in its stead, where the job has a flag for that."""
+    if not hasattr(parser, "texts"):
+        return ""
+    free = sorted(name for name, kind in present.items() if not kind and name not in (parser.columns or ()))
+    if not free:
+        return " No other column of it holds text"
+    flag = next((f.name for f in dataclasses.fields(parser) if getattr(parser, f.name) in missing), "text")
+    return f" Name the right one, such as --columns {flag}={free[0]}"

@@ -1,0 +1,57 @@
+"""Do the models answer? Asked before the first paid call."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx2
+import openai
+import orjson
+from tokenmill.inference.errors import EndpointRejects
+from tokenmill.inference.runtime import Runtime
+from tokenmill.inference.transport import said
+from tokenmill.pipelines.runs.errors import UsageError
+
+WAIT = 10.0
+"""Seconds in which a server that is just starting may come up."""
+
+
+def check_models(runtime: Runtime) -> None:
+    """Every endpoint answers, accepts our key, and knows the model by its name, as far as its model list tells.
+
+    Raises:
+        UsageError: no answer, or no such model.
+        EndpointRejects: the key is not accepted, or the account is empty.
+    """
+    for player in runtime.client.players.values():
+        listed = runtime.run(_list(player.endpoint))
+        if listed and player.model not in listed:
+            raise UsageError(
+                f"{player.endpoint.name} serves no model {player.model!r}; it serves {', '.join(sorted(listed)[:10])}"
+            )
+
+
+async def _list(endpoint) -> set[str]:
+    """Names of the models that an endpoint serves; empty when it does not say."""
+    end = asyncio.get_running_loop().time() + WAIT
+    while True:
+        try:
+            async with asyncio.timeout(WAIT):
+                response = await endpoint.client.get("/models", cast_to=httpx2.Response)
+            return {str(model["id"]) for model in orjson.loads(response.content)["data"]}
+        except openai.APIStatusError as error:
+            if error.status_code in (401, 402):
+                raise EndpointRejects(
+                    f"{endpoint.name} rejects us with HTTP {error.status_code}: {said(error.response.content)}; check "
+                    "the key in the environment and what is left on the account"
+                ) from None
+            if error.status_code < 500:
+                return set()  # no model list here; the first call will tell
+            problem = f"HTTP {error.status_code}"
+        except (openai.APIConnectionError, TimeoutError) as error:
+            problem = str(error.__cause__ or error) or type(error).__name__
+        except (ValueError, KeyError, TypeError):
+            return set()
+        if asyncio.get_running_loop().time() > end:
+            raise UsageError(f"{endpoint.name} does not answer: {problem}; start the server or correct the address")
+        await asyncio.sleep(0.5)

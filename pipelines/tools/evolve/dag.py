@@ -1,0 +1,245 @@
+"""Synthetic tools, evolved through domains (Kimi K2 report, section 3.1.1 and figure 8a), in two stages of a run each:
+
+categories | evolve domains | design entities               | data, rejected, failed
+domains    | write tools    | one of each, named, judged    | data, rejected, failed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import apache_beam as beam
+from tokenmill.inference.call import Ask
+from tokenmill.inference.errors import RowError
+from tokenmill.inference.roles import Models
+from tokenmill.pipelines.tools.curate.dag import CurateTools
+from tokenmill.pipelines.tools.curation import Curation
+from tokenmill.pipelines.transforms import DATA, FAILED, REJECTED
+from tokenmill.pipelines.transforms.records import RecordParser
+from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Rollout, Several
+from tokenmill.pipelines.transforms.sinks import write_outputs
+from tokenmill.pipelines.transforms.sources import Piece, ReadRows, RowUnreadable
+from tokenmill.schemas.agentic import Domain, RefusedDomain
+from tokenmill.schemas.documents import FailedRow
+from tokenmill.schemas.tools import RefusedTool, ToolSpec
+from tokenmill.tools_repo.evolution.categories import Category
+from tokenmill.tools_repo.evolution.domains import Evolution
+from tokenmill.tools_repo.evolution.siblings import Siblings
+from tokenmill.tools_repo.evolution.writing import GAVE_UP, Missing, ToolWriting
+from tokenmill.tools_repo.world.design import PROMPTS as DESIGN_PROMPTS
+from tokenmill.tools_repo.world.design import DesignFailed, design_entities
+
+from tokenmill import prompts
+
+NO_ENTITIES = "no_entities"
+"""Why a domain is refused for which no valid entity model came."""
+BARREN = 4
+"""Domains of a category in a row that came to nothing, after which no more is spent on it."""
+MAX_ROW_BYTES = 5_000_000
+
+
+@dataclass(frozen=True)
+class CategoryParser:
+    """Reads a list of categories."""
+
+    row_type: ClassVar[type] = Category
+    columns: ClassVar[None] = None
+    required: ClassVar[tuple[str, ...]] = ("name", "description", "examples")
+
+    def __call__(self, values: dict[str, Any], file: str, row: int) -> Category:
+        """Raises: RowUnreadable."""
+        try:
+            return Category.of(values)
+        except ValueError as error:
+            raise RowUnreadable("invalid_category", str(error), str(values)[:500]) from None
+
+
+@dataclass(frozen=True)
+class EvolveDomains:
+    """The rollout of one category: its domains, one after another, each seeing those before it."""
+
+    domains: int
+    evolution: Evolution = field(default_factory=Evolution)
+
+    row_type: ClassVar[type] = Domain
+    rejected_type: ClassVar[type] = RefusedDomain
+
+    def __post_init__(self) -> None:
+        if self.domains < 1:
+            raise ValueError(f"EvolveDomains.domains must be at least 1, not {self.domains}")
+
+    async def __call__(self, category: Category, ask: Ask) -> Several:
+        siblings, made = Siblings(self.evolution.distinct), []
+        outcomes: list[Accepted | Rejected | FailedRow] = []
+        barren = 0
+        for number in range(self.domains):
+            if barren >= BARREN:
+                outcomes.append(self._lost(category, number, GAVE_UP, f"the {BARREN} domains before it were none"))
+                continue
+            try:
+                domain = await self.evolution.domain(category, number, made, siblings, ask)
+            except RowError as error:
+                outcomes.append(self._lost(category, number, type(error).__name__, _line(error)))
+                barren += 1
+                continue
+            if isinstance(domain, RefusedDomain):
+                outcomes.append(Rejected(domain, domain.reason))
+                barren += 1
+            else:
+                outcomes.append(Accepted(domain))
+                made.append(domain)
+                barren = 0
+        return Several(outcomes)
+
+    def failed(self, category: Category, error: str, message: str) -> FailedRow:
+        return FailedRow(category.id, category.id, "", 0, "domain", error, message, category.description[:500])
+
+    def _lost(self, category: Category, number: int, error: str, message: str) -> FailedRow:
+        return replace(self.failed(category, error, message), id=f"{category.id}#{number}")
+
+
+@dataclass(frozen=True)
+class DesignDomain:
+    """The rollout of one domain: its kinds of entity and a sample state."""
+
+    tries: int = 3
+    temperature: float | None = 0.7
+    max_tokens: int = 5000
+    """Of an answer: a small model that finds no end is stopped."""
+
+    row_type: ClassVar[type] = Domain
+    rejected_type: ClassVar[type] = RefusedDomain
+
+    async def __call__(self, domain: Domain, ask: Ask) -> Accepted | Rejected:
+        used = [*domain.prompts, *(prompts.load(name).id for name in DESIGN_PROMPTS)]
+        domain = replace(domain, prompts=list(dict.fromkeys(used)))
+        try:
+            designed = await design_entities(
+                ask,
+                title=domain.name,
+                description=domain.description,
+                tries=self.tries,
+                temperature=self.temperature,
+                max_tokens=self.max_tokens,
+            )
+        except DesignFailed as failed:
+            values = vars(_billed(domain, failed.usage))
+            return Rejected(RefusedDomain(**values, reason=NO_ENTITIES, detail=_line(failed)[:600]), NO_ENTITIES)
+        made = replace(domain, entities=designed.entities, state=designed.state)
+        return Accepted(_billed(made, designed.usage))
+
+    def failed(self, domain: Domain, error: str, message: str) -> FailedRow:
+        return FailedRow(domain.id, domain.category, "", 0, "entities", error, message, domain.description[:500])
+
+
+@dataclass(frozen=True)
+class WriteTools:
+    """The rollout of one domain: its tools, a few at a time, each seeing those before it."""
+
+    tools: int
+    writing: ToolWriting = field(default_factory=ToolWriting)
+
+    row_type: ClassVar[type] = ToolSpec
+    rejected_type: ClassVar[type] = RefusedTool
+
+    def __post_init__(self) -> None:
+        if self.tools < 1:
+            raise ValueError(f"WriteTools.tools must be at least 1, not {self.tools}")
+
+    async def __call__(self, domain: Domain, ask: Ask) -> Several:
+        outcomes: list[Accepted | Rejected | FailedRow] = []
+        async for made in self.writing.tools(domain, self.tools, ask):
+            if isinstance(made, Missing):
+                lost = self.failed(domain, made.error, made.message)
+                outcomes.append(replace(lost, id=f"{domain.id}#{made.slot.number}"))
+            elif isinstance(made, RefusedTool):
+                outcomes.append(Rejected(made, made.reason))
+            else:
+                outcomes.append(Accepted(made))
+        return Several(outcomes)
+
+    def failed(self, domain: Domain, error: str, message: str) -> FailedRow:
+        return FailedRow(domain.id, domain.id, "", 0, "tools", error, message, domain.description[:500])
+
+
+@dataclass(frozen=True)
+class EvolveTools:
+    """All of it for the first domain of a category, for a preview: the same calls as the stages make."""
+
+    domains: EvolveDomains
+    design: DesignDomain
+    tools: WriteTools
+
+    row_type: ClassVar[type] = ToolSpec
+    rejected_type: ClassVar[type] = RefusedTool
+
+    async def __call__(self, category: Category, ask: Ask) -> Several:
+        first = await replace(self.domains, domains=1)(category, ask)
+        outcomes: list[Accepted | Rejected | FailedRow] = []
+        for outcome in first.outcomes:
+            if isinstance(outcome, Accepted):
+                outcome = await self.design(outcome.row, ask)
+            outcomes.append(outcome)
+            if isinstance(outcome, Accepted):
+                outcomes += (await self.tools(outcome.row, ask)).outcomes
+        return Several(outcomes)
+
+    def failed(self, category: Category, error: str, message: str) -> FailedRow:
+        return self.domains.failed(category, error, message)
+
+
+def build_domains(
+    step: EvolveDomains,
+    design: DesignDomain,
+    root: beam.Pipeline,
+    models: Models,
+    pieces: Sequence[Piece],
+    folder: str,
+    shards: int,
+) -> None:
+    """The first stage on a pipeline: shards under `folder`/{data,rejected,failed}."""
+    categories, unreadable = root | "Read" >> ReadRows(pieces, CategoryParser(), max_bytes=MAX_ROW_BYTES)
+    evolved = categories | "Spread" >> beam.Reshuffle() | "Evolve domains" >> Rollout(step, models)
+    designed = (
+        evolved[DATA]
+        | "Spread domains" >> beam.Reshuffle()
+        | "Design entities" >> Rollout(design, models, follows="design")
+    )
+    refused = (evolved[REJECTED], designed[REJECTED]) | "All rejected" >> beam.Flatten()
+    failed = (unreadable, evolved[FAILED], designed[FAILED]) | "All failed" >> beam.Flatten()
+    rows = {DATA: designed[DATA], REJECTED: refused, FAILED: failed}
+    write_outputs(rows, folder, Domain, RefusedDomain, shards)
+
+
+def build_tools(
+    step: WriteTools,
+    chosen: Curation,
+    seed: int,
+    root: beam.Pipeline,
+    models: Models,
+    pieces: Sequence[Piece],
+    folder: str,
+    shards: int,
+) -> None:
+    """The second stage on a pipeline: shards under `folder`/{data,rejected,failed}."""
+    domains, unreadable = root | "Read" >> ReadRows(pieces, RecordParser(Domain), max_bytes=MAX_ROW_BYTES)
+    written = domains | "Spread" >> beam.Reshuffle() | "Write tools" >> Rollout(step, models)
+    curated = written[DATA] | "Curate" >> CurateTools(models, chosen.judge, seed, likeness=chosen.likeness)
+    refused = (written[REJECTED], curated[REJECTED]) | "All rejected" >> beam.Flatten()
+    failed = (unreadable, written[FAILED], curated[FAILED]) | "All failed" >> beam.Flatten()
+    rows = {DATA: curated[DATA], REJECTED: refused, FAILED: failed}
+    write_outputs(rows, folder, ToolSpec, RefusedTool, shards)
+
+
+def _billed(domain: Domain, usage: Any) -> Domain:
+    return replace(
+        domain,
+        prompt_tokens=domain.prompt_tokens + usage.prompt,
+        completion_tokens=domain.completion_tokens + usage.completion,
+    )
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:2000]

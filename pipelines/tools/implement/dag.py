@@ -1,0 +1,118 @@
+"""Executable tools: Python for the tools of each domain, written by a model and checked in the sandbox.
+
+domains with their tools | write, run, check, repair | data, rejected, failed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import apache_beam as beam
+from tokenmill.inference.call import Ask
+from tokenmill.inference.roles import Models
+from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
+from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Rollout
+from tokenmill.pipelines.transforms.sinks import write_rolled
+from tokenmill.pipelines.transforms.sources import Piece, ReadRows
+from tokenmill.schemas.documents import FailedRow
+from tokenmill.schemas.draws import digest
+from tokenmill.schemas.engines import Engine, EngineFault, EngineTask, RefusedEngine
+from tokenmill.tools_repo.world.call_checks import Checks
+from tokenmill.tools_repo.world.entities import EntityModel
+from tokenmill.tools_repo.world.programs.pool import Interpreter
+from tokenmill.tools_repo.world.programs.write import BATCH, PROMPTS, Written, write_engine
+
+from tokenmill import prompts
+
+NO_TOOLS, NO_WORLD, NO_CODE = "no_tools", "no_world", "no_code"
+
+
+@dataclass(frozen=True)
+class ImplementTools:
+    """The rollout of one domain."""
+
+    model: str
+    """Name of the writer's model, as rows carry it."""
+    seed: int = 0
+    tries: int = 3
+    """Answers for a module: one, and repairs after that."""
+    batch: int = BATCH
+    """Tools of a module."""
+    interpreter: Interpreter | None = None
+    """Where code runs; None: the machine that the worker runs on."""
+    temperature: float | None = 0.3
+    top_p: float | None = 0.95
+    max_tokens: int = 12_000
+
+    row_type: ClassVar[type] = Engine
+    rejected_type: ClassVar[type] = RefusedEngine
+
+    def __post_init__(self) -> None:
+        if self.tries < 1 or self.batch < 1:
+            raise ValueError(f"tries and tools of a module are at least 1, not {self.tries} and {self.batch}")
+
+    async def __call__(self, task: EngineTask, ask: Ask) -> Accepted | Rejected:
+        """Raises: tokenmill.inference.errors.RowError: the endpoint refuses the request."""
+        if not task.tools:
+            return self._refused(task, NO_TOOLS, "no tool of the input belongs to this domain")
+        if not task.entities:
+            return self._refused(task, NO_WORLD, "the domain has no entity model")
+        try:
+            entities = EntityModel.parse(task.entities)
+            Checks(task.tools, entities)
+        except ValueError as error:
+            return self._refused(task, NO_WORLD, str(error))
+        written = await write_engine(
+            title=task.title,
+            description=task.description,
+            entities=entities,
+            state=task.state,
+            tools=task.tools,
+            ask=ask,
+            interpreter=self.interpreter or Interpreter.local(),
+            tries=self.tries,
+            batch=self.batch,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            max_tokens=self.max_tokens,
+            seed=digest(self.seed, task.id, "engine") >> 33,
+        )
+        if not written.modules:
+            return self._refused(task, NO_CODE, written.missing[0].detail, written)
+        return Accepted(Engine(**self._row(task, written)))
+
+    def _refused(self, task: EngineTask, reason: str, detail: str, written: Written | None = None) -> Rejected:
+        if written is None:
+            missing = tuple(EngineFault(tool=tool.id, detail=detail) for tool in task.tools)
+            written = Written((), missing)
+        row = RefusedEngine(**self._row(task, written), reason=reason, detail=detail)
+        return Rejected(row, reason)
+
+    def _row(self, task: EngineTask, written: Written) -> dict[str, Any]:
+        return {
+            "id": task.id,
+            "entities": task.entities,
+            "modules": list(written.modules),
+            "missing": list(written.missing),
+            "model": self.model,
+            "prompts": sorted(prompts.load(name).id for name in PROMPTS),
+            "seed": self.seed,
+            "model_calls": written.model_calls,
+            "prompt_tokens": written.usage.prompt,
+            "completion_tokens": written.usage.completion,
+        }
+
+    def failed(self, task: EngineTask, error: str, message: str) -> FailedRow:
+        names = ", ".join(tool.name for tool in task.tools)
+        return FailedRow(task.id, task.id, "", task.number, "implement", error, message, names[:500])
+
+
+def build(
+    step: ImplementTools, root: beam.Pipeline, models: Models, pieces: Sequence[Piece], folder: str, shards: int
+) -> None:
+    """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}."""
+    tasks, unreadable = root | "Read" >> ReadRows(pieces, RecordParser(EngineTask), max_bytes=MAX_ROW_BYTES)
+    written = tasks | "Spread" >> beam.Reshuffle() | "Write and check" >> Rollout(step, models)
+    write_rolled(written, unreadable, folder, Engine, RefusedEngine, shards)

@@ -1,0 +1,10 @@
+"""Packages of the wheel: the folders at the top level of the repository, as subpackages of `tokenmill`."""
+
+from setuptools import find_namespace_packages, setup
+
+ROOMS = ("bench", "inference", "judges", "pipelines", "prompts", "schemas", "tools_repo", "training")
+rooms = find_namespace_packages(include=[pattern for room in ROOMS for pattern in (room, f"{room}.*")])
+setup(
+    packages=["tokenmill", *(f"tokenmill.{name}" for name in rooms)],
+    package_dir={"tokenmill": "tokenmill", **{f"tokenmill.{name}": name.replace(".", "/") for name in rooms}},
+)

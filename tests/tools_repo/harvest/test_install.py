@@ -1,0 +1,123 @@
+"""Installing packages with the real uv and npm, from registries on this machine."""
+
+import asyncio
+import shutil
+
+import pytest
+from tokenmill.tools_repo.harvest.harvester import Harvester, HarvestFailed
+from tokenmill.tools_repo.harvest.install import Installer, InstallFailed
+from tokenmill.tools_repo.harvest.servers import parse_server
+from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
+from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
+
+from tests.tools_repo.harvest.registries import Registries, npm_package, sdist, wheel
+
+try:
+    Bubblewrap().check()
+except SandboxUnavailable as error:
+    pytest.skip(str(error), allow_module_level=True)
+
+needs_npm = pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
+
+
+@pytest.fixture
+def registries(monkeypatch):
+    with Registries() as served:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", f"{served.url}/simple")
+        monkeypatch.setenv("npm_config_registry", f"{served.url}/npm")
+        yield served
+
+
+def pypi(name="tiny-mcp", **fields):
+    return parse_server({"name": "tiny", "pypi": name, "version": "1.0", **fields})
+
+
+def npm(name="tiny-node-mcp", **fields):
+    return parse_server({"name": "tiny", "npm": name, "version": "1.0.0", **fields})
+
+
+def install(server, store, **more):
+    return asyncio.run(Installer(Bubblewrap(), store, **more).install(server))
+
+
+def harvest(server, store):
+    return asyncio.run(Harvester(Bubblewrap(), store, 90, 90).harvest(server))
+
+
+def test_a_python_server_is_installed_once_and_cannot_write_to_its_place(registries, tmp_path):
+    registries.add_python("tiny-mcp", *wheel())
+    found = harvest(pypi(), tmp_path)
+    assert [tool["name"] for tool in found.tools] == ["refused"]
+    assert (found.version, found.license) == ("1.0", "MIT")
+    asked = len(registries.asked)
+    assert harvest(pypi(), tmp_path).tools == found.tools
+    assert asked > 0 and len(registries.asked) == asked
+    assert not list(tmp_path.rglob("mark"))
+
+
+@needs_npm
+def test_a_node_server_is_installed_and_none_of_its_scripts_run(registries, tmp_path):
+    scripts = {hook: "touch ../../SCRIPT-RAN; touch SCRIPT-RAN" for hook in ("preinstall", "install", "postinstall")}
+    registries.add_node(*npm_package(scripts=scripts))
+    found = harvest(npm(), tmp_path)
+    assert [tool["name"] for tool in found.tools] == ["n"] and found.license == "ISC"
+    assert list(tmp_path.rglob("tiny-node-mcp/main.js")) and not list(tmp_path.rglob("SCRIPT-RAN"))
+
+
+def test_a_package_that_must_be_built_is_refused_and_its_code_does_not_run(registries, tmp_path):
+    payload = f"import urllib.request as u; u.urlopen('{registries.url}/HACKED')"
+    registries.add_python("evil-mcp", *sdist(payload=payload))
+    with pytest.raises(InstallFailed, match="wheels"):
+        install(pypi("evil-mcp"), tmp_path)
+    assert not [path for path in registries.asked if "HACKED" in path]
+
+
+def test_a_package_that_is_not_there_fails_in_the_installer_s_words(registries, tmp_path):
+    with pytest.raises(HarvestFailed) as raised:
+        harvest(pypi("no-such-mcp"), tmp_path)
+    assert (raised.value.step, raised.value.error) == ("install", "not_installable")
+    assert "no-such-mcp" in str(raised.value) and "\n" not in str(raised.value)
+
+
+@needs_npm
+def test_a_node_package_that_is_not_there_fails_in_the_installer_s_words(registries, tmp_path):
+    with pytest.raises(InstallFailed, match="no-such-mcp"):
+        install(npm("no-such-mcp"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("scripts", "entry", "chosen"),
+    [
+        (("tiny-mcp", "other"), "", "tiny-mcp"),
+        (("tiny_mcp", "other"), "", "tiny_mcp"),
+        (("serve",), "", "serve"),
+        (("a-cli", "my-mcp-server"), "", "my-mcp-server"),
+        (("a", "b"), "b", "b"),
+        (("a", "b"), "", None),
+        (("a",), "c", None),
+        ((), "", None),
+    ],
+)
+def test_the_script_that_starts_it_is_found_or_asked_for(scripts, entry, chosen, registries, tmp_path):
+    registries.add_python("tiny-mcp", *wheel(scripts=scripts))
+    if chosen is None:
+        with pytest.raises(InstallFailed, match="script"):
+            install(pypi(entry=entry), tmp_path)
+    else:
+        assert install(pypi(entry=entry), tmp_path).argv[0].endswith(f"/bin/{chosen}")
+
+
+def test_a_package_that_is_too_large_is_removed_again(registries, tmp_path):
+    registries.add_python("tiny-mcp", *wheel())
+    with pytest.raises(InstallFailed, match="over the limit"):
+        install(pypi(), tmp_path, max_bytes=1000)
+    assert not list((tmp_path / "pypi").rglob("tiny_mcp.py"))
+
+
+def test_an_installation_cut_short_is_begun_anew(registries, tmp_path):
+    registries.add_python("tiny-mcp", *wheel())
+    install(pypi(), tmp_path)
+    (folder,) = (tmp_path / "pypi" / "tiny-mcp").glob("1.0")
+    (folder / ".installed.json").unlink()
+    next(folder.rglob("tiny_mcp.py")).unlink()
+    assert [tool["name"] for tool in harvest(pypi(), tmp_path).tools] == ["refused"]

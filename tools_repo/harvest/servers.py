@@ -1,0 +1,133 @@
+"""What can be harvested: MCP servers by package, command or address, and specifications that lie in files.
+
+One server, as a line of a JSONL file (`tools_repo/harvest/servers.jsonl` is the shipped list):
+
+    {"name": "git", "pypi": "mcp-server-git", "version": "2026.10.19", "category": "version control"}
+    {"name": "memory", "npm": "@modelcontextprotocol/server-memory", "version": "2026.8.31", "args": []}
+    {"name": "mine", "command": ["python3", "/srv/mine/server.py"], "mounts": ["/srv/mine"], "env": {"MODE": "demo"}}
+    {"name": "remote", "url": "https://example.org/mcp"}
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+SHIPPED = Path(__file__).with_name("servers.jsonl")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_PYPI = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(\[[A-Za-z0-9,._-]+\])?")
+_NPM = re.compile(r"(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*")
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]{0,60}")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_WAYS = ("pypi", "npm", "command", "url")
+
+
+class ServerInvalid(ValueError):
+    """A line or file that names no server we could try."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """An MCP server, and how to reach it: exactly one of `pypi`, `npm`, `command` and `url` is given."""
+
+    name: str
+    pypi: str = ""
+    npm: str = ""
+    command: tuple[str, ...] = ()
+    url: str = ""
+    version: str = ""
+    """Of the package; pinned, so that a harvest can be repeated."""
+    entry: str = ""
+    """Console script or npm `bin` to start; by default the one named like the package, or the only one."""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    mounts: tuple[str, ...] = ()
+    """Folders of this machine that a `command` sees, read-only."""
+    before: str = ""
+    """Date (YYYY-MM-DD): dependencies are resolved as the registry stood then."""
+    category: str = ""
+    license: str = ""
+
+    def __post_init__(self) -> None:
+        ways = [way for way in _WAYS if getattr(self, way)]
+        if len(ways) != 1:
+            raise ServerInvalid(f"server {self.name!r}: give exactly one of {', '.join(_WAYS)}")
+        checks = (
+            ("name", _NAME),
+            ("pypi", _PYPI),
+            ("npm", _NPM),
+            ("version", _VERSION),
+            ("before", _DATE),
+        )
+        for name, pattern in checks:
+            value = getattr(self, name)
+            if (value or name == "name") and not pattern.fullmatch(value):
+                raise ServerInvalid(f"server {self.name!r}: {name} {value!r} is not of the form {pattern.pattern}")
+        if (self.pypi or self.npm) and not self.version:
+            raise ServerInvalid(f"server {self.name!r}: a package needs its version")
+        if self.url and not self.url.startswith(("http://", "https://")):
+            raise ServerInvalid(f"server {self.name!r}: url must begin with http:// or https://")
+
+    @property
+    def package(self) -> str:
+        """Where its tools come from, as rows carry it."""
+        if self.pypi or self.npm:
+            return f"pypi:{self.pypi}" if self.pypi else f"npm:{self.npm}"
+        return self.url or " ".join(self.command)
+
+
+_FIELDS = frozenset(field.name for field in dataclasses.fields(Server))
+
+
+def parse_server(values: Any) -> Server:
+    """A server from a JSON object.
+
+    Raises:
+        ServerInvalid: a field is unknown, missing or of the wrong kind.
+    """
+    if not isinstance(values, dict):
+        raise ServerInvalid("not a JSON object")
+    unknown = sorted(values.keys() - _FIELDS)
+    if unknown:
+        raise ServerInvalid(f"unknown field {unknown[0]!r}; known are {', '.join(sorted(_FIELDS))}")
+    if not isinstance(values.get("name"), str):
+        raise ServerInvalid("the field 'name' is missing")
+    typed: dict[str, Any] = {}
+    for name, value in values.items():
+        if name in ("command", "args", "mounts"):
+            if not (isinstance(value, list) and all(isinstance(v, str) for v in value)):
+                raise ServerInvalid(f"{name} must be a list of texts")
+            typed[name] = tuple(value)
+        elif name == "env":
+            if not (isinstance(value, dict) and all(isinstance(v, str) for v in value.values())):
+                raise ServerInvalid("env must be an object of texts")
+            typed[name] = value
+        elif isinstance(value, str):
+            typed[name] = value
+        else:
+            raise ServerInvalid(f"{name} must be a text")
+    return Server(**typed)
+
+
+def read_servers(path: Path) -> Iterator[tuple[int, Server | ServerInvalid]]:
+    """(0-based line, server or what is wrong with it) for every line of a JSONL file; blank lines and `#` lines aside.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with path.open("rb") as file:
+        for number, line in enumerate(file):
+            if not line.strip() or line.lstrip().startswith(b"#"):
+                continue
+            try:
+                yield number, parse_server(orjson.loads(line))
+            except ServerInvalid as error:
+                yield number, error
+            except orjson.JSONDecodeError as error:
+                yield number, ServerInvalid(f"not JSON: {error}")

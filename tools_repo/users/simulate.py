@@ -1,0 +1,174 @@
+"""The simulated user of a trajectory (Kimi K2 report, section 3.1.1, "user simulation").
+
+    user = SimulatedUser(task, draw_persona(seed, task.id, sample), seed)
+    turn = await user.say(messages, ask)
+
+The user knows its situation, its goal and its facts; it sees what the agent writes to it and never the calls, their
+results, the rubric or the solution. What it writes is checked: it does not play the agent, and makes nothing up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tokenmill.inference.call import Ask, Message, Usage
+from tokenmill.judges.rubric.evidence import Evidence
+from tokenmill.judges.rubric.user_role import user_fault
+from tokenmill.prompts.fence import fence
+from tokenmill.schemas.agentic import AgentTask, ChatMessage, Fact, Persona
+from tokenmill.schemas.draws import digest, pick
+from tokenmill.tools_repo.users.check import Knowledge, UserCheck
+from tokenmill.tools_repo.world.ask_checked import REPAIR, CheckFailed, ask_checked
+
+from tokenmill import prompts
+
+USER = "agentic/user"
+PERSONAS = "personas"
+PROMPTS = (USER, REPAIR, *prompts.names(PERSONAS))
+"""Every prompt that a user may be played by."""
+
+GO_ON, DONE, GAVE_UP = "go_on", "done", "gave_up"
+
+
+def schema(*statuses: str) -> dict[str, Any]:
+    """What a turn is answered with, where it may have these statuses."""
+    return {
+        "type": "object",
+        "properties": {
+            "helped": {"type": "boolean"},
+            "message": {"type": "string"},
+            "status": {"type": "string", "enum": list(statuses)},
+        },
+        "required": ["helped", "message", "status"],
+        "additionalProperties": False,
+    }
+
+
+OPENING, REPLY = schema(GO_ON), schema(GO_ON, DONE, GAVE_UP)
+"""Of the first turn, which cannot end what has not begun, and of the others."""
+_NOTHING = "-"
+
+
+@dataclass(frozen=True)
+class UserTurn:
+    """What a user says, and whether the conversation goes on."""
+
+    text: str
+    done: bool = False
+    """The user has what it wanted, or has been told why not. Its text may be empty then."""
+    gave_up: bool = False
+    """The user's patience is at its end."""
+    usage: Usage = Usage()
+    model_calls: int = 0
+    problem: str = ""
+    """Why the turn cannot be used, one line: no answer kept to the user's part. Empty when it can."""
+
+
+def draw_persona(seed: int, task_id: str, sample: int) -> Persona:
+    """The persona of one try at a task; its patience varies by one around what the persona says."""
+    prompt = prompts.load(pick(prompts.names(PERSONAS), seed, task_id, sample, "persona"))
+    moved = digest(seed, task_id, sample, "patience") % 3 - 1
+    return Persona(
+        name=prompt.name.rpartition("/")[2],
+        style=prompt.text,
+        patience=max(1, prompt.meta["patience"] + moved),
+        knowledge=prompt.meta["knowledge"],
+        preferences=prompt.meta["preferences"],
+    )
+
+
+@dataclass
+class SimulatedUser:
+    """Plays the user of one trajectory by the model of the role `user`."""
+
+    task: AgentTask
+    persona: Persona
+    seed: int
+    temperature: float | None = 0.7
+    tries: int = 4
+    """Answers to one turn, those included that were not in the user's part."""
+    unhelped: int = field(default=0, init=False)
+    """Replies in a row that did not help; at the persona's patience the user gives up."""
+
+    def __post_init__(self) -> None:
+        if self.tries < 1:
+            raise ValueError(f"a user's turn has at least one try, not {self.tries}")
+
+    async def say(self, messages: list[ChatMessage], ask: Ask) -> UserTurn:
+        """The user's next turn in a conversation of which it reads the visible text alone.
+
+        Raises:
+            tokenmill.inference.errors.CallRefused: the endpoint will never answer this.
+        """
+        visible = [m for m in messages if m.role in ("user", "assistant") and (m.content or "").strip()]
+        drawn = digest(self.seed, len(visible), "user") >> 33
+        check = UserCheck(
+            self.knowledge,
+            tuple(tool.name for tool in self.task.agent.tools),
+            tuple((m.role, m.content or "") for m in visible),
+        )
+        try:
+            said = await ask_checked(
+                ask,
+                self.messages(visible),
+                REPLY if visible else OPENING,
+                lambda answer: self._checked(answer, check, visible),
+                to="user",
+                tries=self.tries,
+                attempt=drawn,
+                seed=drawn,
+                temperature=self.temperature,
+                max_tokens=800,
+            )
+        except CheckFailed as failed:
+            return UserTurn("", usage=failed.usage, model_calls=failed.model_calls, problem=str(failed))
+        text, status, helped = said.value
+        self.unhelped = 0 if helped or check.first else self.unhelped + 1
+        gave_up = status == GAVE_UP or (status == GO_ON and self.unhelped >= self.persona.patience)
+        return UserTurn(text, status == DONE, gave_up, said.usage, said.model_calls)
+
+    def _checked(
+        self, answer: dict[str, Any], check: UserCheck, visible: Sequence[ChatMessage]
+    ) -> tuple[str, str, bool]:
+        """(text, status, whether it was helped) of an answer that keeps to the user's part; ValueError otherwise."""
+        text = answer["message"].encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").strip()
+        check(text, ends=answer["status"] != GO_ON)
+        # What the trajectory's judge would refuse later is mended now.
+        heard = [*visible, ChatMessage(role="user", content=text)]
+        if fault := user_fault(Evidence(heard, (), {}, {}, self.task.agent.tools), self.task):
+            raise ValueError(f"a user would not write {fault[1][:80]!r} here: say it as the user, or leave it out")
+        return text, answer["status"], answer["helped"]
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """All that the user can speak of without making it up."""
+        task = self.task
+        open_, kept = _parted(task.facts)
+        told = (task.situation, task.opening, *(f"{fact.name}: {fact.value}" for fact in open_))
+        return Knowledge(told=told, hidden=tuple((fact.name, fact.value) for fact in kept), goal=task.goal)
+
+    def messages(self, visible: Sequence[ChatMessage]) -> list[Message]:
+        """The prompt of a turn. What the task and the agent wrote is fenced, message by message."""
+        open_, kept = _parted(self.task.facts)
+        said = [fence(m.content or "", "you" if m.role == "user" else "assistant") for m in visible]
+        return prompts.load(USER).render(
+            style=self.persona.style,
+            knowledge=self.persona.knowledge,
+            preferences=self.persona.preferences,
+            situation=fence(self.task.situation, "situation"),
+            opening=fence(self.task.opening, "opening"),
+            goal=fence(self.task.goal, "goal"),
+            volunteered=fence(_listed(open_), "told"),
+            facts=fence(_listed(kept), "facts"),
+            transcript="\n".join(said) or _NOTHING,
+        )
+
+
+def _parted(facts: Sequence[Fact]) -> tuple[list[Fact], list[Fact]]:
+    return [fact for fact in facts if fact.volunteered], [fact for fact in facts if not fact.volunteered]
+
+
+def _listed(facts: Sequence[Fact]) -> str:
+    return "\n".join(f"- {fact.name}: {fact.value}" for fact in facts) or _NOTHING

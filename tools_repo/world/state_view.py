@@ -1,0 +1,57 @@
+"""The part of a state that matters for a call, cut to what a prompt can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tokenmill.schemas.tools import ToolSpec, dump
+from tokenmill.tools_repo.world.entities import EntityModel, State
+
+ROOM = 24_000
+"""Characters of state in a prompt."""
+
+
+def relevant(
+    spec: ToolSpec, named: Mapping[str, Sequence[str]], state: State, model: EntityModel, room: int = ROOM
+) -> tuple[State, dict[str, int]]:
+    """What of the state to show, and how many records of each kind are left out.
+
+    The records that the call names come first, then those that they refer to, then the kinds that the tool touches and
+    those they refer to, record by record in the state's order while there is room. A tool whose semantics are unknown
+    may touch any kind.
+    """
+    touched = [kind for kind in dict.fromkeys((*spec.semantics.reads, *spec.semantics.writes)) if kind in model.kinds]
+    kinds = touched or list(model.kinds)
+    kinds += sorted({target for kind in kinds for target in model.kinds[kind].refers_to} - {*kinds})
+    order: dict[tuple[str, str], None] = {}
+    for kind, identifiers in named.items():
+        for identifier in identifiers:
+            order[kind, identifier] = None
+            order.update(dict.fromkeys(_referred(state[kind][identifier], state, model.kinds[kind].refers_to)))
+    for kind in kinds:
+        order.update(dict.fromkeys((kind, identifier) for identifier in state.get(kind, {})))
+    shown: State = {kind: {} for kind in kinds if kind in state}
+    for kind, identifier in order:
+        record = state[kind][identifier]
+        size = len(dump(record)) + len(identifier) + 4
+        if size > room:
+            continue
+        room -= size
+        shown.setdefault(kind, {})[identifier] = record
+    left = {kind: len(state[kind]) - len(records) for kind, records in shown.items()}
+    return shown, {kind: count for kind, count in left.items() if count}
+
+
+def _referred(record: Any, state: State, targets: frozenset[str]) -> list[tuple[str, str]]:
+    """The records of the kinds in `targets` whose identifiers stand anywhere in a record."""
+    found, stack = [], [record]
+    while stack:
+        at = stack.pop()
+        if isinstance(at, dict):
+            stack += at.values()
+        elif isinstance(at, list):
+            stack += at
+        elif isinstance(at, str):
+            found += [(kind, at) for kind in sorted(targets) if at in state.get(kind, {})]
+    return found
