@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tokenmill.inference.call import Usage
-from tokenmill.prompts.fence import fence
+from tokenmill.pipelines.rollouts.metering import Meter
 from tokenmill.schemas.verdicts import Judgement, Verdict
-
-_SHOWN = 12
-"""Findings shown to the writer at once."""
 
 
 @dataclass
-class Progress:
-    """Grows while a rollout runs; belongs to it alone."""
+class Progress(Meter):
+    """Grows while a rollout runs; belongs to it alone. It is the `ask` of all that is paid for the row."""
 
     attempts: int = 0
-    usage: Usage = field(default_factory=Usage)
+    """Texts asked for."""
     judgements: list[Judgement] = field(default_factory=list)
 
     def add(self, verdicts: Sequence[Verdict], chunk: int, attempt: int) -> None:
@@ -35,13 +31,6 @@ class Refusal:
     source: str
     text: str
     verdict: Verdict
-
-
-def corrections(verdicts: Sequence[Verdict]) -> str:
-    """What the refusing verdicts found, as a fenced list for the writer; empty when nothing was refused."""
-    found = [f.detail or f.kind for v in verdicts if not v.passed for f in v.findings]
-    found += [v.reason.replace("_", " ") for v in verdicts if not v.passed and not v.findings]
-    return fence("\n".join(f"- {line}" for line in found[:_SHOWN]), "corrections") if found else ""
 
 
 def summary(judgements: Sequence[Judgement]) -> list[Judgement]:
