@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tokenmill.inference.call import Ask, Usage
+from tokenmill.inference.call import Ask
 from tokenmill.judges.model.voting import JudgeUndecided, line
 from tokenmill.judges.rubric.calls import Calls
 from tokenmill.judges.rubric.claimed_actions import unsupported
@@ -41,8 +41,8 @@ class Judged:
     """Of the criteria decided, in the rubric's order, then of the general checks `claims` and `user`."""
     checkpoint: int
     """How many checkpoints were reached: all mandatory criteria of it, and of those before it, are met."""
-    usage: Usage = Usage()
-    model_calls: int = 0
+    asked: bool = False
+    """Whether the judge model was asked."""
 
 
 def by_code(task: AgentTask, evidence: Evidence) -> dict[str, CriterionVerdict | None]:
@@ -82,6 +82,15 @@ def _refused(check: str, reason: str, detail: str, *quotes: Quote) -> CriterionV
     )
 
 
+def judge_by_code(task: AgentTask, evidence: Evidence) -> Judged:
+    """What code alone decides, with what only the judge model can tell left out.
+
+    Raises:
+        ValueError: a criterion's spec is none.
+    """
+    return _judged(task, by_code(task, evidence))
+
+
 async def judge_trajectory(
     task: AgentTask, evidence: Evidence, ask: Ask | None, votes: int = 1, *, judge: RubricJudge | None = None
 ) -> Judged:
@@ -109,9 +118,8 @@ async def judge_trajectory(
         return _judged(task, verdicts)
     if ask is None:
         raise JudgeUndecided(f"there is no judge model for {', '.join(line(c.id, 60) for c in left)}")
-    opinion = await judge(left, evidence, ask)
-    verdicts.update({verdict.criterion: verdict for verdict in opinion.verdicts})
-    return replace(_judged(task, verdicts), usage=opinion.usage, model_calls=opinion.model_calls)
+    verdicts.update({verdict.criterion: verdict for verdict in await judge(left, evidence, ask)})
+    return replace(_judged(task, verdicts), asked=True)
 
 
 def _first_missed(rubric: Sequence[Criterion], verdicts: dict[str, CriterionVerdict | None]) -> CriterionVerdict | None:

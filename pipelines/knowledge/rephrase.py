@@ -23,7 +23,7 @@ from tokenmill.pipelines.rollouts.progress import Progress, Refusal, summary
 from tokenmill.pipelines.rollouts.repair import corrections, first_refusal, write_text
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
 from tokenmill.prompts.fence import fence
-from tokenmill.schemas.documents import FailedRow
+from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.knowledge import RefusedRephrasing, Rephrasing, RephrasingTask
 from tokenmill.schemas.verdicts import WHOLE, Verdict
 
@@ -109,17 +109,7 @@ class Rephrase:
         ordinary("unusualness")
 
     def failed(self, task: RephrasingTask, error: str, message: str) -> FailedRow:
-        document = task.document
-        return FailedRow(
-            task.id,
-            document.id,
-            document.source_file,
-            document.source_row,
-            "rollout",
-            error,
-            message,
-            document.text[:500],
-        )
+        return failed_row(task.id, "rollout", error, message, task.document.text, task.document)
 
     async def _rewrite(
         self, task: RephrasingTask, chunks: Sequence[Chunk], index: int, progress: _Written

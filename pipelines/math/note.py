@@ -18,8 +18,8 @@ from tokenmill.inference.call import Ask
 from tokenmill.inference.structured import ask_json
 from tokenmill.judges.form.language import UNDETERMINED, detect
 from tokenmill.judges.math import Algebra
-from tokenmill.judges.model.argument import Gaps
 from tokenmill.judges.model import disputes
+from tokenmill.judges.model.argument import Gaps
 from tokenmill.judges.model.disputes import Dispute
 from tokenmill.judges.model.voting import REPAIR
 from tokenmill.judges.notes.checks import NoteChecks, SourceChecks
@@ -30,7 +30,7 @@ from tokenmill.pipelines.rollouts.progress import Progress, Refusal, summary
 from tokenmill.pipelines.rollouts.repair import corrections, first_refusal, write_and_repair
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
 from tokenmill.prompts.fence import fence
-from tokenmill.schemas.documents import FailedRow
+from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.math import NOTE_SCHEMA, LearningNote, Note, NoteTask, Problem, RefusedNote
 from tokenmill.schemas.verdicts import WHOLE, Verdict
 
@@ -119,17 +119,7 @@ class WriteNote:
         detect("Tento text je napsán česky, aby se načetl model.")
 
     def failed(self, task: NoteTask, error: str, message: str) -> FailedRow:
-        problem = task.problem
-        return FailedRow(
-            task.id,
-            problem.id,
-            problem.source_file,
-            problem.source_row,
-            "rollout",
-            error,
-            message,
-            problem.text[:500],
-        )
+        return failed_row(task.id, "rollout", error, message, task.problem.text, task.problem)
 
     def chunks(self, task: NoteTask) -> list[Chunk]:
         """The passages of a document; a problem with its answer is one."""
@@ -208,9 +198,7 @@ class WriteNote:
             progress.take(note, text)
         return refused and Refusal("note", part.index, part.text, text, refused)
 
-    async def _verdicts(
-        self, task: NoteTask, part: Part, note: Note, text: str, progress: _Written
-    ) -> list[Verdict]:
+    async def _verdicts(self, task: NoteTask, part: Part, note: Note, text: str, progress: _Written) -> list[Verdict]:
         """Verdicts on one note, cheapest checks first; a refusal spares the judge."""
         # In a thread: a question to the algebra process may take half a second.
         system = _system(NOTE if part.answer else PASSAGE)

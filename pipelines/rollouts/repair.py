@@ -61,7 +61,8 @@ async def write_and_repair(
             "attempt": attempt,
             "temperature": writer.temperature,
             "top_p": writer.top_p,
-            "seed": writer.seed + attempt,  # or a server that honours it would give the same answer to the same findings
+            "seed": writer.seed
+            + attempt,  # or a server that honours it would give the same answer to the same findings
         }
         try:
             written = await write(written, verdicts, params)

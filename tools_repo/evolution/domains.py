@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any
 
-from tokenmill.inference.call import Ask, Usage
+from tokenmill.inference.call import Ask
 from tokenmill.inference.structured import StructuredAnswerInvalid, ask_json
 from tokenmill.prompts.fence import CONTROL_TOKEN, defuse, fence
 from tokenmill.schemas.agentic import Domain, RefusedDomain
@@ -37,8 +37,6 @@ _NAME = re.compile(r"\w[\w &'’(),.+-]{1,69}")
 _SHORTEST, _LONGEST = 40, 2_000
 """Characters of a description."""
 _MAX_ECHO = 4_000
-
-T = TypeVar("T", Domain, RefusedDomain)
 
 
 @dataclass(frozen=True)
@@ -89,22 +87,22 @@ class Evolution:
             "top_p": self.top_p,
             "max_tokens": self.max_tokens,
         }
-        usage, conversation, left = Usage(), messages, self.repairs + 1
+        conversation, left = messages, self.repairs + 1
         refused: RefusedDomain | None = None
         while True:
             try:
                 said = await ask_json(ask, conversation, SCHEMA, to="writer", tries=left, **sampling)
-            except StructuredAnswerInvalid as invalid:
+            except StructuredAnswerInvalid:
                 if refused is None:
                     raise
-                return _billed(refused, usage + invalid.usage)
-            usage, left = usage + said.usage, left - len(said.answers)
+                return refused
+            left -= len(said.answers)
             domain = await self._read(category, move, number, said.value, siblings)
             if not isinstance(domain, RefusedDomain):
-                return _billed(domain, usage)
+                return domain
             refused = domain
             if left < 1:
-                return _billed(refused, usage)
+                return refused
             echo = {"role": "assistant", "content": defuse(said.answers[-1].text[:_MAX_ECHO])}
             conversation = [*messages, echo, *prompts.load(REPAIR).render(error=defuse(refused.detail))]
 
@@ -155,7 +153,3 @@ def _fault(category: Category, name: str, description: str) -> tuple[str, str] |
     if token := CONTROL_TOKEN.search(f"{name} {description}"):
         return DESCRIPTION_UNFIT, f"leave out {defuse(token[0])}"
     return None
-
-
-def _billed(domain: T, usage: Usage) -> T:
-    return replace(domain, prompt_tokens=usage.prompt, completion_tokens=usage.completion)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tokenmill.inference.call import Ask, Message, Usage
+from tokenmill.inference.call import Ask, Message
 from tokenmill.judges.rubric.evidence import Evidence
 from tokenmill.judges.rubric.user_role import user_fault
 from tokenmill.prompts.fence import fence
@@ -60,8 +60,6 @@ class UserTurn:
     """The user has what it wanted, or has been told why not. Its text may be empty then."""
     gave_up: bool = False
     """The user's patience is at its end."""
-    usage: Usage = Usage()
-    model_calls: int = 0
     problem: str = ""
     """Why the turn cannot be used, one line: no answer kept to the user's part. Empty when it can."""
 
@@ -110,7 +108,7 @@ class SimulatedUser:
             tuple((m.role, m.content or "") for m in visible),
         )
         try:
-            said = await ask_checked(
+            text, status, helped = await ask_checked(
                 ask,
                 self.messages(visible),
                 REPLY if visible else OPENING,
@@ -123,11 +121,10 @@ class SimulatedUser:
                 max_tokens=800,
             )
         except CheckFailed as failed:
-            return UserTurn("", usage=failed.usage, model_calls=failed.model_calls, problem=str(failed))
-        text, status, helped = said.value
+            return UserTurn("", problem=str(failed))
         self.unhelped = 0 if helped or check.first else self.unhelped + 1
         gave_up = status == GAVE_UP or (status == GO_ON and self.unhelped >= self.persona.patience)
-        return UserTurn(text, status == DONE, gave_up, said.usage, said.model_calls)
+        return UserTurn(text, status == DONE, gave_up)
 
     def _checked(
         self, answer: dict[str, Any], check: UserCheck, visible: Sequence[ChatMessage]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from tokenmill.inference.call import Ask, Usage
+from tokenmill.inference.call import Ask
 from tokenmill.prompts.fence import fence
 from tokenmill.schemas.tools import ToolSpec, dump, to_openai
 from tokenmill.schemas.typescript.render import render_namespace
@@ -92,12 +92,10 @@ class Designed:
 
     entities: str
     state: str
-    usage: Usage
-    model_calls: int
 
 
 class DesignFailed(CheckFailed):
-    """No valid design came; `usage` and `model_calls` are what the tries took."""
+    """No valid design came."""
 
 
 async def design_entities(
@@ -122,18 +120,16 @@ async def design_entities(
     """
     title, description = fence(title, "title"), fence(description[:_MAX_DESCRIPTION], "description")
     shown = f"\nIts tools:\n{fence(declared(tools), 'tools')}\n" if tools else ""
-    usage, calls = Usage(), 0
     try:
         messages = prompts.load(ENTITIES).render(title=title, description=description, tools=shown)
-        designed = await ask_checked(ask, messages, SCHEMA, compile_kinds, to="writer", tries=tries, **params)
-        model, usage, calls = designed.value, designed.usage, designed.model_calls
+        model = await ask_checked(ask, messages, SCHEMA, compile_kinds, to="writer", tries=tries, **params)
         messages = prompts.load(STATE).render(title=title, description=description, model=fence(model.text, "model"))
-        filled = await ask_checked(
+        state = await ask_checked(
             ask, messages, state_schema(model), lambda answer: _state(model, answer), to="writer", tries=tries, **params
         )
     except CheckFailed as failed:
-        raise DesignFailed(str(failed), usage + failed.usage, calls + failed.model_calls) from None
-    return Designed(model.text, dump(filled.value), usage + filled.usage, calls + filled.model_calls)
+        raise DesignFailed(str(failed)) from None
+    return Designed(model.text, dump(state))
 
 
 def declared(tools: Sequence[ToolSpec], room: int = _MAX_TOOLS_TEXT) -> str:

@@ -78,8 +78,8 @@ async def take_turn(
     sent = wire_json(messages, tools)
     try:
         found = await ask_json(ask, sent, answer_schema(tools), to="writer", **params)
-    except StructuredAnswerInvalid as error:
-        return AgentTurn(ChatMessage(role="assistant"), tokens=error.usage.total, problem="invalid_turn")
+    except StructuredAnswerInvalid:
+        return AgentTurn(ChatMessage(role="assistant"), problem="invalid_turn")
     calls = [(call["tool"], call["arguments"]) for call in found.value.get("calls", ())]
     return _turn(found.value.get("reply", ""), calls, counter, found.answers[-1].usage.total)
 
