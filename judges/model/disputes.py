@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from tokenmill.inference.call import Ask
 from tokenmill.inference.structured import StructuredAnswerInvalid, ask_json
@@ -11,24 +10,14 @@ from tokenmill.judges.math import FinalAnswer
 from tokenmill.judges.model.quotes import stands_in
 from tokenmill.judges.model.voting import JudgeUndecided, line
 from tokenmill.prompts.fence import fence
+from tokenmill.schemas.json_schema import BOOLEAN, TEXT, record
 from tokenmill.schemas.verdicts import Finding, Verdict
 
 from tokenmill import prompts
 
 CHECK = "stated_answer"
 PROMPT = "math/dispute"
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "working": {"type": "string"},
-        "answer": {"type": "string"},
-        "stated_is_right": {"type": "boolean"},
-        "fault": {"type": "string"},
-        "quote": {"type": "string"},
-    },
-    "required": ["working", "answer", "stated_is_right", "fault", "quote"],
-    "additionalProperties": False,
-}
+SCHEMA = record(working=TEXT, answer=TEXT, stated_is_right=BOOLEAN, fault=TEXT, quote=TEXT)
 
 
 @dataclass(frozen=True)

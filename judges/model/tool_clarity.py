@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import orjson
 from tokenmill.inference.call import Ask, Message
@@ -17,6 +16,7 @@ from tokenmill.inference.structured import StructuredAnswerInvalid, ask_json
 from tokenmill.judges.model.faithfulness import JudgeUndecided
 from tokenmill.judges.model.quotes import plain, stands_in
 from tokenmill.prompts.fence import defuse, fence
+from tokenmill.schemas.json_schema import TEXT, choice, record
 from tokenmill.schemas.tools import ToolSpec
 from tokenmill.schemas.verdicts import Finding, Verdict
 
@@ -27,28 +27,8 @@ KINDS = ("vague", "impossible", "inconsistent", "several_tools")
 """Reasons of a refusal."""
 
 _MAX_PROBLEMS = 8
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "problems": {
-            "type": "array",
-            "maxItems": _MAX_PROBLEMS,
-            "items": {
-                "type": "object",
-                "properties": {
-                    "kind": {"type": "string", "enum": list(KINDS)},
-                    "quote": {"type": "string"},
-                    "why": {"type": "string"},
-                    "severity": {"type": "string", "enum": ["minor", "major"]},
-                },
-                "required": ["kind", "quote", "why", "severity"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["problems"],
-    "additionalProperties": False,
-}
+_PROBLEM = record(kind=choice(KINDS), quote=TEXT, why=TEXT, severity=choice(["minor", "major"]))
+SCHEMA = record(problems={"type": "array", "maxItems": _MAX_PROBLEMS, "items": _PROBLEM})
 """What a judge answers."""
 
 

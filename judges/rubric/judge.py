@@ -20,6 +20,7 @@ from tokenmill.judges.rubric.evidence import Evidence
 from tokenmill.judges.rubric.transcript import found, transcript
 from tokenmill.prompts.fence import defuse, fence
 from tokenmill.schemas.agentic import Criterion, CriterionVerdict, Quote
+from tokenmill.schemas.json_schema import BOOLEAN, TEXT, array, choice, record
 
 from tokenmill import prompts
 
@@ -127,29 +128,19 @@ class RubricJudge:
 
 def answer_schema(names: Sequence[str]) -> dict[str, Any]:
     """What a vote answers: a verdict on each criterion named, and the claims without support."""
-    text = {"type": "string"}
     number = {"type": "integer", "minimum": 0}
-    quote = _object(message=number, text=text)
-    verdict = _object(
-        criterion={"type": "string", "enum": list(names)} if names else text,
-        quotes={"type": "array", "items": quote, "maxItems": _MAX_QUOTES},
-        why=text,
-        met={"type": "boolean"},
+    quote = record(message=number, text=TEXT)
+    verdict = record(
+        criterion=choice(names) if names else TEXT,
+        quotes=array(quote, _MAX_QUOTES),
+        why=TEXT,
+        met=BOOLEAN,
     )
-    claim = _object(message=number, quote=text, why=text)
-    return _object(
-        verdicts={"type": "array", "items": verdict, "minItems": len(names), "maxItems": len(names)},
-        claims={"type": "array", "items": claim, "maxItems": _MAX_CLAIMS},
+    claim = record(message=number, quote=TEXT, why=TEXT)
+    return record(
+        verdicts=array(verdict, len(names), len(names)),
+        claims=array(claim, _MAX_CLAIMS),
     )
-
-
-def _object(**properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
 
 
 def _render(criteria: Sequence[Criterion], evidence: Evidence) -> list[Message]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from tokenmill.inference.call import Ask
 from tokenmill.inference.structured import StructuredAnswerInvalid, ask_json
 from tokenmill.prompts.fence import CONTROL_TOKEN, defuse, fence
 from tokenmill.schemas.agentic import Domain, RefusedDomain
 from tokenmill.schemas.draws import digest
+from tokenmill.schemas.json_schema import TEXT, record
 from tokenmill.tools_repo.evolution.categories import MARK, Category, flat, plain, slug
 from tokenmill.tools_repo.evolution.operators import Move, Operators
 from tokenmill.tools_repo.evolution.siblings import Distinct, Siblings
@@ -25,12 +25,7 @@ REPAIR = "structured/repair"
 NAME_UNFIT, DESCRIPTION_UNFIT = "name_unfit", "description_unfit"
 """Why a domain is refused, beside the reasons of `siblings`."""
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"description": {"type": "string"}, "name": {"type": "string"}},
-    "required": ["description", "name"],
-    "additionalProperties": False,
-}
+SCHEMA = record(description=TEXT, name=TEXT)
 """What a model answers."""
 
 _NAME = re.compile(r"\w[\w &'’(),.+-]{1,69}")

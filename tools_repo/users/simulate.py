@@ -19,6 +19,7 @@ from tokenmill.judges.rubric.user_role import user_fault
 from tokenmill.prompts.fence import fence
 from tokenmill.schemas.agentic import AgentTask, ChatMessage, Fact, Persona
 from tokenmill.schemas.draws import digest, pick
+from tokenmill.schemas.json_schema import BOOLEAN, TEXT, choice, record
 from tokenmill.tools_repo.users.check import Knowledge, UserCheck
 from tokenmill.tools_repo.world.ask_checked import REPAIR, CheckFailed, ask_checked
 
@@ -34,16 +35,7 @@ GO_ON, DONE, GAVE_UP = "go_on", "done", "gave_up"
 
 def schema(*statuses: str) -> dict[str, Any]:
     """What a turn is answered with, where it may have these statuses."""
-    return {
-        "type": "object",
-        "properties": {
-            "helped": {"type": "boolean"},
-            "message": {"type": "string"},
-            "status": {"type": "string", "enum": list(statuses)},
-        },
-        "required": ["helped", "message", "status"],
-        "additionalProperties": False,
-    }
+    return record(helped=BOOLEAN, message=TEXT, status=choice(statuses))
 
 
 OPENING, REPLY = schema(GO_ON), schema(GO_ON, DONE, GAVE_UP)

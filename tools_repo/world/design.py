@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 from tokenmill.inference.call import Ask
 from tokenmill.prompts.fence import fence
+from tokenmill.schemas.json_schema import BOOLEAN, TEXT, array, choice, record
 from tokenmill.schemas.tools import ToolSpec, dump, to_openai
 from tokenmill.schemas.typescript.render import render_namespace
 from tokenmill.tools_repo.world.ask_checked import REPAIR, CheckFailed, ask_checked
@@ -44,45 +45,22 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _GROUPS = ("group", "groups")
 
 
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-_FIELD: dict[str, Any] = {
-    "name": {"type": "string"},
-    "description": {"type": "string"},
-    "type": {"type": "string", "enum": list(_TYPES)},
-    "optional": {"type": "boolean"},
-    "values": {"type": "array", "items": {"type": "string"}},
-    "refers_to": {"type": "string"},
+_FIELD = {
+    "name": TEXT,
+    "description": TEXT,
+    "type": choice(_TYPES),
+    "optional": BOOLEAN,
+    "values": array(TEXT),
+    "refers_to": TEXT,
 }
-_OUTER = {
-    **_FIELD,
-    "type": {"type": "string", "enum": [*_TYPES, *_GROUPS]},
-    "fields": {"type": "array", "items": _object(_FIELD)},
-}
-SCHEMA = _object(
-    {
-        "kinds": {
-            "type": "array",
-            "minItems": 1,
-            "maxItems": 12,
-            "items": _object(
-                {
-                    "name": {"type": "string"},
-                    "description": {"type": "string"},
-                    "identifier": {"type": "string"},
-                    "fields": {"type": "array", "minItems": 1, "maxItems": 24, "items": _object(_OUTER)},
-                }
-            ),
-        }
-    }
+_OUTER = record(**{**_FIELD, "type": choice([*_TYPES, *_GROUPS]), "fields": array(record(**_FIELD))})
+_KIND = record(
+    name=TEXT,
+    description=TEXT,
+    identifier=TEXT,
+    fields={"type": "array", "minItems": 1, "maxItems": 24, "items": _OUTER},
 )
+SCHEMA = record(kinds={"type": "array", "minItems": 1, "maxItems": 12, "items": _KIND})
 """What a model answers to the first question."""
 
 
@@ -212,7 +190,7 @@ def state_schema(model: EntityModel) -> dict[str, Any]:
         name: {"type": "array", "minItems": MIN_RECORDS, "items": _strict(kind.schema)}
         for name, kind in model.kinds.items()
     }
-    return _object(kinds)
+    return record(**kinds)
 
 
 def _strict(schema: Any) -> Any:

@@ -20,6 +20,7 @@ from jsonschema.validators import validator_for
 from tokenmill.inference.call import Ask, Message
 from tokenmill.prompts.fence import fence
 from tokenmill.schemas.agentic import SUCCESS
+from tokenmill.schemas.json_schema import record
 from tokenmill.schemas.tools import ToolSpec, dump
 from tokenmill.tools_repo.world.ask_checked import REPAIR, CheckFailed, ask_checked
 from tokenmill.tools_repo.world.consistency import disagreements
@@ -217,12 +218,7 @@ def answer_schema(output_schema: str) -> dict[str, Any]:
     result: dict[str, Any] = {}
     if output_schema and not any(word in output_schema for word in ('"$ref"', '"$dynamicRef"', '"$id"', '"$schema"')):
         result = {"anyOf": [orjson.loads(output_schema), {"type": "null"}]}
-    return {
-        "type": "object",
-        "properties": {**_ANSWER, "result": result},
-        "required": list(_ANSWER),
-        "additionalProperties": False,
-    }
+    return record(**{**_ANSWER, "result": result})
 
 
 @lru_cache(maxsize=1024)

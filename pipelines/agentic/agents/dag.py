@@ -24,6 +24,7 @@ from tokenmill.prompts.fence import fence
 from tokenmill.schemas.agentic import Agent, RefusedAgent
 from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.draws import digest, pick, shuffled
+from tokenmill.schemas.json_schema import array, record
 from tokenmill.schemas.toolsets import ToolSet
 from tokenmill.tools_repo.agents.check import Fault, agent_faults
 from tokenmill.tools_repo.agents.likeness import AgentLikeness
@@ -42,12 +43,7 @@ NEAR_DUPLICATE = "near_duplicate"
 POLICIES = 4
 """Kinds of rule that a policy is asked to have."""
 _TEXT = {"type": "string", "minLength": 1}
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"role": _TEXT, "system": _TEXT, "policy": {"type": "array", "items": _TEXT, "maxItems": 12}},
-    "required": ["role", "system", "policy"],
-    "additionalProperties": False,
-}
+SCHEMA = record(role=_TEXT, system=_TEXT, policy=array(_TEXT, 12))
 
 
 @dataclass(frozen=True)
