@@ -19,7 +19,7 @@ from tokenmill.judges.form.checks import FormChecks
 from tokenmill.judges.form.language import detect
 from tokenmill.judges.model.faithfulness import Faithfulness
 from tokenmill.pipelines.rollouts.chunking import Chunk, chunk, join, tail
-from tokenmill.pipelines.rollouts.progress import Progress, Refusal, summary
+from tokenmill.pipelines.rollouts.progress import Progress, Refusal
 from tokenmill.pipelines.rollouts.repair import corrections, first_refusal, write_text
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
 from tokenmill.prompts.fence import fence
@@ -226,40 +226,19 @@ class Rephrase:
             "text": text,
             "title": document.title,
             "language": document.language,
-            "license": document.license,
-            "source_id": document.id,
-            "source_file": document.source_file,
-            "source_row": document.source_row,
-            "source_text": document.text,
             "rephrasing": task.rephrasing,
             "style": task.style.removeprefix("styles/"),
             "perspective": task.perspective.removeprefix("perspectives/"),
-            "prompts": [prompts.load(name).id for name in used],
-            "model": self.model,
             "judge_model": self.judge_model if self.checks.judge is not None else "",
-            "seed": self.seed,
-            "chunks": chunks,
-            "attempts": progress.attempts,
-            "prompt_tokens": progress.usage.prompt,
-            "completion_tokens": progress.usage.completion,
-            "verdicts": summary(progress.judgements),
+            **progress.columns(document, self.model, used, self.seed, chunks),
         }
 
     def _rejected(self, task: RephrasingTask, progress: _Written, refusal: Refusal, chunks: int) -> Rejected:
         text = progress.text
         if refusal.chunk != WHOLE:
             text = join(text, refusal.text, new_paragraph=True)
-        reason = refusal.verdict.reason
-        return Rejected(
-            RefusedRephrasing(
-                **self._columns(task, progress, text, chunks),
-                reason=reason,
-                refused_chunk=refusal.chunk,
-                refused_source=refusal.source,
-                refused_text=refusal.text,
-            ),
-            reason,
-        )
+        row = RefusedRephrasing(**self._columns(task, progress, text, chunks), **refusal.columns)
+        return Rejected(row, row.reason)
 
 
 def wording(style: str, perspective: str, brief: bool) -> dict[str, str]:

@@ -26,7 +26,7 @@ from tokenmill.judges.notes.checks import NoteChecks, SourceChecks
 from tokenmill.pipelines.math.note_text import render, tidied, to_json
 from tokenmill.pipelines.math.translate import Translate
 from tokenmill.pipelines.rollouts.chunking import Chunk, chunk, count_tokens, tail
-from tokenmill.pipelines.rollouts.progress import Progress, Refusal, summary
+from tokenmill.pipelines.rollouts.progress import Progress, Refusal
 from tokenmill.pipelines.rollouts.repair import corrections, first_refusal, write_and_repair
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
 from tokenmill.prompts.fence import fence
@@ -135,7 +135,7 @@ class WriteNote:
             words = [text for text in (part.source, part.answer) if _WORDS.search(text)]
             english = {}
             for text in words:
-                english[text], refusal = await self._translated(problem, text, WHOLE, progress)
+                english[text], refusal = await self.translate(problem, text, WHOLE, progress)
                 if refusal is not None:
                     return refusal
             part = Part(*(english.get(text, text) for text in (part.source, part.answer)))
@@ -147,7 +147,7 @@ class WriteNote:
         for index, piece in enumerate(chunks):
             passage = piece.body
             if foreign(problem):
-                passage, refusal = await self._translated(problem, passage, index, progress)
+                passage, refusal = await self.translate(problem, passage, index, progress)
                 if refusal is not None:
                     return refusal
                 progress.translation += passage + piece.text[len(piece.text.rstrip()) :]
@@ -159,11 +159,6 @@ class WriteNote:
         verdicts = self.checks.whole(progress.translation or problem.text, progress.notes, progress.text)
         progress.add(verdicts, WHOLE, 0)
         return _refused(verdicts, "note", problem.text, progress.text)
-
-    async def _translated(
-        self, problem: Problem, text: str, index: int, progress: Progress
-    ) -> tuple[str, Refusal | None]:
-        return await self.translate(text, problem.language, problem.title, index, progress)
 
     async def _note(self, task: NoteTask, part: Part, progress: _Written) -> Refusal | None:
         """Write the note of one part so that every check passes, or say what the last attempt was refused for."""
@@ -267,35 +262,16 @@ class WriteNote:
             "answer": notes[0].answer if task.is_pair and notes else "",
             "language": "en",
             "source_language": problem.language,
-            "license": problem.license,
-            "source_id": problem.id,
-            "source_file": problem.source_file,
-            "source_row": problem.source_row,
-            "source_text": problem.text,
             "translation": progress.translation.strip(),
             "style": task.style.rpartition("/")[2],
-            "prompts": [prompts.load(name).id for name in self.prompt_names(task)],
-            "model": self.model,
             "judge_model": self.judge_model,
-            "seed": self.seed,
-            "chunks": chunks,
-            "attempts": progress.attempts,
-            "prompt_tokens": progress.usage.prompt,
-            "completion_tokens": progress.usage.completion,
-            "verdicts": summary(progress.judgements),
+            **progress.columns(problem, self.model, self.prompt_names(task), self.seed, chunks),
         }
 
     def _rejected(self, task: NoteTask, progress: _Written, refusal: Refusal, chunks: int) -> Rejected:
-        reason = refusal.verdict.reason
-        row = RefusedNote(
-            **self._columns(task, progress, chunks),
-            reason=reason,
-            stage="source" if reason == "source_wrong" else refusal.stage,
-            refused_chunk=refusal.chunk,
-            refused_source=refusal.source,
-            refused_text=refusal.text,
-        )
-        return Rejected(row, reason)
+        stage = "source" if refusal.verdict.reason == "source_wrong" else refusal.stage
+        row = RefusedNote(**self._columns(task, progress, chunks), **refusal.columns, stage=stage)
+        return Rejected(row, row.reason)
 
 
 def foreign(problem: Problem) -> bool:

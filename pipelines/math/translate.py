@@ -12,6 +12,7 @@ from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.rollouts.progress import Progress, Refusal
 from tokenmill.pipelines.rollouts.repair import corrections, first_refusal, write_text
 from tokenmill.prompts.fence import fence
+from tokenmill.schemas.math import Problem
 from tokenmill.schemas.verdicts import Verdict
 
 from tokenmill import prompts
@@ -36,19 +37,18 @@ class Translate:
         """Names of all prompts that a translation may use."""
         return (TEMPLATE,) if self.judge is None else (TEMPLATE, *self.judge.prompt_names)
 
-    async def __call__(
-        self, text: str, language: str, title: str, index: int, progress: Progress
-    ) -> tuple[str, Refusal | None]:
-        """`text` (passage `index` of its source) in English so that every check passes, or what the last attempt was
+    async def __call__(self, problem: Problem, text: str, index: int, progress: Progress) -> tuple[str, Refusal | None]:
+        """`text` (of a problem, passage `index`) in English so that every check passes, or what the last attempt was
         refused for.
 
         Raises: tokenmill.inference.errors.RowError, when a model cannot be brought to answer.
         """
+        language = problem.language
 
         async def verify(translation: str, finish_reason: str) -> list[Verdict]:
             verdicts = self.checks(text, translation, language, finish_reason, self._system)
             if self.judge is not None and first_refusal(verdicts) is None:
-                verdicts.append(await self.judge(text, translation, "", progress, title=title))
+                verdicts.append(await self.judge(text, translation, "", progress, title=problem.title))
             return verdicts
 
         return await write_text(

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tokenmill.pipelines.rollouts.metering import Meter
+from tokenmill.schemas.documents import Document
+from tokenmill.schemas.math import Problem
 from tokenmill.schemas.verdicts import Judgement, Verdict
+
+from tokenmill import prompts
 
 
 @dataclass
@@ -20,6 +25,23 @@ class Progress(Meter):
     def add(self, verdicts: Sequence[Verdict], chunk: int, attempt: int) -> None:
         self.judgements += [Judgement.of(v, chunk, attempt) for v in verdicts]
 
+    def columns(
+        self, source: Document | Problem, model: str, used: Iterable[str], seed: int, chunks: int
+    ) -> dict[str, Any]:
+        """The columns that say what a row was made of, by whom, and what it took; `used` are names of prompts."""
+        return {
+            "license": source.license,
+            "source_id": source.id,
+            "source_file": source.source_file,
+            "source_row": source.source_row,
+            "source_text": source.text,
+            **self.provenance(model, (), seed),
+            "prompts": [prompts.load(name).id for name in used],
+            "chunks": chunks,
+            "attempts": self.attempts,
+            "verdicts": summary(self.judgements),
+        }
+
 
 @dataclass(frozen=True)
 class Refusal:
@@ -31,6 +53,16 @@ class Refusal:
     source: str
     text: str
     verdict: Verdict
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What a row of `rejected/` says of it."""
+        return {
+            "reason": self.verdict.reason,
+            "refused_chunk": self.chunk,
+            "refused_source": self.source,
+            "refused_text": self.text,
+        }
 
 
 def summary(judgements: Sequence[Judgement]) -> list[Judgement]:

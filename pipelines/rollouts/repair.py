@@ -20,18 +20,11 @@ _SHOWN = 12
 class Writer(Protocol):
     """How often a writer is asked, and how its answers are drawn."""
 
-    @property
-    def repairs(self) -> int:
-        """Further attempts at what a check refused."""
-
-    @property
-    def seed(self) -> int: ...
-
-    @property
-    def temperature(self) -> float: ...
-
-    @property
-    def top_p(self) -> float: ...
+    repairs: int
+    """Further attempts at what a check refused."""
+    seed: int
+    temperature: float
+    top_p: float
 
 
 async def write_and_repair(

@@ -30,6 +30,7 @@ from tokenmill.tools_repo.code.grade import Grader, GradingFailed
 from tokenmill.tools_repo.code.interpreter import GuestFailed, Runtime
 from tokenmill.tools_repo.code.world import CodeWorld
 from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
+from tokenmill.tools_repo.users.simulate import UserTurn
 
 from tokenmill import prompts
 
@@ -48,23 +49,13 @@ class SandboxFailed(RowError):
 
 
 @dataclass(frozen=True)
-class Said:
-    """A turn of the one who asks for code."""
-
-    text: str = ""
-    done: bool = False
-    gave_up: bool = False
-    problem: str = ""
-
-
-@dataclass(frozen=True)
 class OneRequest:
     """A user that asks once and takes the first reply for the end."""
 
     text: str
 
-    async def say(self, messages: list[ChatMessage], ask: Ask) -> Said:
-        return Said(done=True) if len(messages) > 1 else Said(self.text)
+    async def say(self, messages: list[ChatMessage], ask: Ask) -> UserTurn:
+        return UserTurn("", done=True) if len(messages) > 1 else UserTurn(self.text)
 
 
 @dataclass(frozen=True)
