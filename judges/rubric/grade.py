@@ -58,9 +58,9 @@ def by_code(task: AgentTask, evidence: Evidence) -> dict[str, CriterionVerdict |
 
 def check_claims(evidence: Evidence) -> CriterionVerdict:
     """Refuses with `claimed_not_done` or `invented_value`."""
-    if deed := unsupported(evidence):
-        quote = Quote(message=deed.message, text=deed.text)
-        return _refused(CLAIMS, "claimed_not_done", f"no call supports: {line(deed.text, 200)}", quote)
+    if action := unsupported(evidence):
+        quote = Quote(message=action.message, text=action.text)
+        return _refused(CLAIMS, "claimed_not_done", f"no call supports: {line(action.text, 200)}", quote)
     if invention := invented(evidence):
         quote = Quote(message=invention.message, text=invention.text)
         return _refused(CLAIMS, "invented_value", f"{invention.what} without a source: {invention.text}", quote)
