@@ -20,12 +20,12 @@ from tokenmill.judges.form.language import detect
 from tokenmill.judges.model.faithfulness import Faithfulness
 from tokenmill.pipelines.rollouts.chunking import Chunk, chunk, join, tail
 from tokenmill.pipelines.rollouts.progress import Progress, Refusal
-from tokenmill.pipelines.rollouts.repair import corrections, first_refusal, write_text
+from tokenmill.pipelines.rollouts.repair import corrections, write_text
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
 from tokenmill.prompts.fence import fence
 from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.knowledge import RefusedRephrasing, Rephrasing, RephrasingTask
-from tokenmill.schemas.verdicts import WHOLE, Verdict
+from tokenmill.schemas.verdicts import WHOLE, Verdict, first_refusal
 
 from tokenmill import prompts
 

@@ -27,12 +27,12 @@ from tokenmill.pipelines.math.note_text import render, tidied, to_json
 from tokenmill.pipelines.math.translate import Translate
 from tokenmill.pipelines.rollouts.chunking import Chunk, chunk, count_tokens, tail
 from tokenmill.pipelines.rollouts.progress import Progress, Refusal
-from tokenmill.pipelines.rollouts.repair import corrections, first_refusal, write_and_repair
+from tokenmill.pipelines.rollouts.repair import corrections, write_and_repair
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
 from tokenmill.prompts.fence import fence
 from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.math import NOTE_SCHEMA, LearningNote, Note, NoteTask, Problem, RefusedNote
-from tokenmill.schemas.verdicts import WHOLE, Verdict
+from tokenmill.schemas.verdicts import WHOLE, Verdict, first_refusal
 
 from tokenmill import prompts
 

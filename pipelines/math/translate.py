@@ -10,10 +10,10 @@ from tokenmill.judges.model.faithfulness import Faithfulness
 from tokenmill.judges.notes.translation import TranslationChecks
 from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.rollouts.progress import Progress, Refusal
-from tokenmill.pipelines.rollouts.repair import corrections, first_refusal, write_text
+from tokenmill.pipelines.rollouts.repair import corrections, write_text
 from tokenmill.prompts.fence import fence
 from tokenmill.schemas.math import Problem
-from tokenmill.schemas.verdicts import Verdict
+from tokenmill.schemas.verdicts import Verdict, first_refusal
 
 from tokenmill import prompts
 

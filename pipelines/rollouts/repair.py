@@ -9,7 +9,7 @@ from tokenmill.inference.call import Answer, Message
 from tokenmill.inference.structured import StructuredAnswerInvalid
 from tokenmill.pipelines.rollouts.progress import Progress, Refusal
 from tokenmill.prompts.fence import fence
-from tokenmill.schemas.verdicts import Verdict
+from tokenmill.schemas.verdicts import Verdict, first_refusal
 
 T = TypeVar("T")
 
@@ -99,11 +99,6 @@ async def write_text(
     answer, verdicts = await write_and_repair(writer, write, judge, progress, chunk)
     text, refused = answer.text.strip(), first_refusal(verdicts)
     return text, refused and Refusal(stage, chunk, source, text, refused)
-
-
-def first_refusal(verdicts: Sequence[Verdict]) -> Verdict | None:
-    """The first verdict that refuses."""
-    return next((verdict for verdict in verdicts if not verdict.passed), None)
 
 
 def corrections(verdicts: Sequence[Verdict]) -> str:

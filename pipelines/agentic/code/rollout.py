@@ -11,7 +11,7 @@ from tokenmill.inference.errors import RowError
 from tokenmill.pipelines.agentic.trajectories import agent_turn
 from tokenmill.pipelines.agentic.trajectories.attempt import Attempt, ModelNames, agent_sampling
 from tokenmill.pipelines.agentic.trajectories.dialogue import Limits, converse
-from tokenmill.pipelines.agentic.trajectories.finished import first_missed, general_verdicts, outcome
+from tokenmill.pipelines.agentic.trajectories.finished import general_verdicts, outcome
 from tokenmill.pipelines.rollouts.metering import Meter
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
 from tokenmill.schemas.agentic import (
@@ -26,6 +26,7 @@ from tokenmill.schemas.agentic import (
 from tokenmill.schemas.code import PASSED, CodeTask, CodeVerdict
 from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.tools import dump
+from tokenmill.schemas.verdicts import first_refusal
 from tokenmill.tools_repo.code.grade import Grader, GradingFailed
 from tokenmill.tools_repo.code.interpreter import GuestFailed, Runtime
 from tokenmill.tools_repo.code.world import CodeWorld
@@ -92,7 +93,7 @@ class RunCodeTask:
         except (GradingFailed, GuestFailed, SandboxUnavailable) as error:
             raise SandboxFailed(f"{type(error).__name__}: {error}") from error
         verdicts = [*general_verdicts(dialogue, world), judge_tests(graded)]
-        missed = first_missed(verdicts)
+        missed = first_refusal(verdicts)
         return outcome(
             element,
             dialogue,

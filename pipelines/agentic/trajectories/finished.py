@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from tokenmill.pipelines.agentic.trajectories.attempt import Attempt
@@ -35,11 +34,6 @@ def judge_ending(dialogue: Dialogue) -> CriterionVerdict:
         reason="" if done else dialogue.ended,
         detail="" if done else f"after {dialogue.turns} turns and {len(dialogue.calls)} calls",
     )
-
-
-def first_missed(verdicts: Iterable[CriterionVerdict]) -> CriterionVerdict | None:
-    """The first verdict that refuses."""
-    return next((verdict for verdict in verdicts if not verdict.passed), None)
 
 
 def outcome(

@@ -17,7 +17,7 @@ from tokenmill.judges.rubric.grade import judge_by_code, judge_trajectory
 from tokenmill.pipelines.agentic.trajectories import agent_turn
 from tokenmill.pipelines.agentic.trajectories.attempt import Attempt, ModelNames, agent_sampling
 from tokenmill.pipelines.agentic.trajectories.dialogue import Limits, converse
-from tokenmill.pipelines.agentic.trajectories.finished import first_missed, general_verdicts, outcome
+from tokenmill.pipelines.agentic.trajectories.finished import general_verdicts, outcome
 from tokenmill.pipelines.agentic.trajectories.worlds import SIMULATOR, Worlds
 from tokenmill.pipelines.rollouts.metering import Meter
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
@@ -25,6 +25,7 @@ from tokenmill.schemas.agentic import AgentTask, RefusedTrajectory, Trajectory
 from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.draws import digest
 from tokenmill.schemas.tools import dump
+from tokenmill.schemas.verdicts import first_refusal
 from tokenmill.tools_repo.users import simulate
 from tokenmill.tools_repo.users.simulate import SimulatedUser, draw_persona
 
@@ -81,7 +82,7 @@ class RunTrajectory:
         finally:
             await world.close()
         general = general_verdicts(dialogue, world)
-        missed = first_missed(general)
+        missed = first_refusal(general)
         evidence = Evidence(
             dialogue.messages, dialogue.calls, orjson.loads(before), orjson.loads(after), task.agent.tools
         )
