@@ -67,7 +67,7 @@ class Rephrase:
     seed: int = 0
     chunk_tokens: int = 256
     repairs: int = 2
-    """Further tries for a chunk that a check refused."""
+    """Further attempts at a chunk that a check refused."""
     tail_tokens: int = 160
     """How much of what was already rewritten the next call sees."""
     before_tokens: int = 96
@@ -116,7 +116,7 @@ class Rephrase:
     ) -> tuple[str, Refusal | None]:
         """The chunk rewritten so that every check passes, or what the last attempt was refused for."""
         part, title = chunks[index], task.document.title
-        before = "".join(chunk.text for chunk in chunks[max(0, index - CHUNKS_BEFORE) : index])
+        before = "".join(c.text for c in chunks[max(0, index - CHUNKS_BEFORE) : index])
         context = "\n".join((title, before, progress.text[-CHARACTERS_WRITTEN:]))
 
         async def verify(rewrite: str, finish_reason: str) -> list[Verdict]:

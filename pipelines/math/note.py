@@ -80,7 +80,7 @@ class WriteNote:
     seed: int = 0
     chunk_tokens: int = 512
     repairs: int = 2
-    """Further tries for a note that a check refused."""
+    """Further attempts at a note that a check refused."""
     tail_tokens: int = 200
     """How much of the notes already written the next passage sees."""
     before_tokens: int = 96
@@ -186,7 +186,7 @@ class WriteNote:
                 answers.append(note.answer)
             return verdicts
 
-        note, verdicts = await write_and_repair(self, write, verify, progress, part.index, hopeless)
+        note, verdicts = await write_and_repair(self, write, verify, progress, part.index, unrepairable)
         text = self._rendered(task, note, progress)
         refused = next((v for v in verdicts if v.reason == "source_wrong"), first_refusal(verdicts))
         if text or refused:
@@ -279,7 +279,7 @@ def foreign(problem: Problem) -> bool:
     return problem.language not in ("en", UNDETERMINED)
 
 
-def hopeless(verdicts: Sequence[Verdict]) -> bool:
+def unrepairable(verdicts: Sequence[Verdict]) -> bool:
     """Whether no further note can pass: the source is wrong, or its answer was disputed and stands."""
     return any(v.reason == "source_wrong" or v.check == disputes.CHECK for v in verdicts)
 

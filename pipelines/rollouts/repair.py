@@ -33,7 +33,7 @@ async def write_and_repair(
     verify: Callable[[T], Awaitable[list[Verdict]]],
     progress: Progress,
     chunk: int,
-    hopeless: Callable[[Sequence[Verdict]], bool] = lambda verdicts: False,
+    unrepairable: Callable[[Sequence[Verdict]], bool] = lambda verdicts: False,
 ) -> tuple[T, list[Verdict]]:
     """The first text that every check passes, or the last one, and the verdicts on it.
 
@@ -41,7 +41,7 @@ async def write_and_repair(
         write: makes a text from the one before (None at first), the verdicts on that, and the attempt's sampling
             parameters. A later attempt that comes to no readable answer leaves the text before it standing.
         chunk: what the verdicts are about, an index or `WHOLE`.
-        hopeless: whether, after these verdicts, no further attempt can help.
+        unrepairable: whether, after these verdicts, no further attempt can help.
 
     Raises:
         StructuredAnswerInvalid: the first attempt came to no readable answer.
@@ -50,13 +50,9 @@ async def write_and_repair(
     written: T | None = None
     verdicts: list[Verdict] = []
     for attempt in range(writer.repairs + 1):
-        params = {
-            "attempt": attempt,
-            "temperature": writer.temperature,
-            "top_p": writer.top_p,
-            "seed": writer.seed
-            + attempt,  # or a server that honours it would give the same answer to the same findings
-        }
+        # Each attempt has a seed of its own, or a server that honours it would give the same answer to the same findings.
+        params = {"attempt": attempt, "seed": writer.seed + attempt}
+        params |= {"temperature": writer.temperature, "top_p": writer.top_p}
         try:
             written = await write(written, verdicts, params)
         except StructuredAnswerInvalid:
@@ -65,7 +61,7 @@ async def write_and_repair(
             break
         verdicts = await verify(written)
         progress.add(verdicts, chunk, attempt)
-        if first_refusal(verdicts) is None or hopeless(verdicts):
+        if first_refusal(verdicts) is None or unrepairable(verdicts):
             break
     assert written is not None
     return written, verdicts

@@ -73,7 +73,7 @@ def test_a_text_that_never_passes_is_refused_by_its_last_verdict():
     assert len(run(["one"], "none", repairs=0)[1].asked) == 1
 
 
-def attempts(outcomes, hopeless=lambda verdicts: False):
+def attempts(outcomes, unrepairable=lambda verdicts: False):
     """(what was written, its verdicts) where each of `outcomes` is a text, or the error that an attempt raises."""
     left, given = list(outcomes), []
 
@@ -87,7 +87,7 @@ def attempts(outcomes, hopeless=lambda verdicts: False):
     async def verify(text):
         return [refusal(text)]
 
-    done = asyncio.run(write_and_repair(Writer(), write, verify, Progress(FakeAsk(str)), 0, hopeless))
+    done = asyncio.run(write_and_repair(Writer(), write, verify, Progress(FakeAsk(str)), 0, unrepairable))
     return done, given
 
 
