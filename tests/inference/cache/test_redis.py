@@ -57,20 +57,6 @@ def client(server):
     return redis.Redis.from_url(server.url)
 
 
-def test_a_note_comes_back_with_its_answer(server):
-    async def scenario():
-        async with opened(server.url) as cache:
-            await cache.put(address(1), Entry(200, b"one"))
-            cache.note(address(1), b"early")
-            await cache.put(address(2), Entry(200, b"two"))
-            assert (await cache.get(address(1))).note == b"early"
-            cache.note(address(1), b"late")
-        async with opened(server.url) as cache:
-            assert [(await cache.get(address(n))).note for n in (1, 2)] == [b"late", b""]
-
-    asyncio.run(scenario())
-
-
 def test_answers_and_refusals_follow_the_same_rules_as_in_a_file(server):
     async def scenario():
         async with opened(server.url) as here, opened(server.url) as there:

@@ -12,7 +12,7 @@ from tokenmill.pipelines.report.html import write_report
 from tokenmill.pipelines.report.survey import survey_run
 from tokenmill.pipelines.transforms.sinks import write_parquet
 from tokenmill.schemas.columns import to_table
-from tokenmill.schemas.documents import FailedRow
+from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.manifest import Manifest
 from tokenmill.schemas.tools import MCP, SYNTHETIC, RefusedTool, ToolSpec, from_openai, refuse
 
@@ -158,7 +158,7 @@ def test_hostile_tools_stay_text(tmp_path):
 
 
 def test_a_harvest_is_told_in_sources(tmp_path):
-    failed = [FailedRow("x", "x", "s.jsonl", 3, "start", "needs_credentials", "no key", "KEY")]
+    failed = [failed_row("x", "start", "needs_credentials", "no key", "KEY", source_file="s.jsonl", source_row=3)]
     manifest = finished(tmp_path, [tool(0, MCP)], (), failed, read=2, servers=1, servers_failed=1, listed=1)
     _, page, card = pages(tmp_path, manifest)
     assert "1 of 1 tools kept (100\u00a0%) from 1 of 2 sources." in page.text
