@@ -167,7 +167,7 @@ def _written(
     tools: Sequence[ToolSpec], best: tuple[list[ToolSpec], EngineText | None, Report, int], usage: Usage, turns: int
 ) -> Written:
     accepted, text, report, turn = best
-    modules = ()
+    modules: tuple[EngineModule, ...] = ()
     if accepted and text is not None:
         modules = (
             EngineModule(
