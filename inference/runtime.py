@@ -68,7 +68,7 @@ class Runtime:
         self._reported: dict[str, RoleStats] = {}
         self._gauge = threading.Lock()
         self._tally: dict[str, int] = {}
-        self._tasks: set[asyncio.Task] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._thread = threading.Thread(target=self.loop.run_forever, name="tokenmill-runtime", daemon=True)
         self._thread.start()
         try:
@@ -87,7 +87,7 @@ class Runtime:
         """Run a coroutine on the loop and wait for its result."""
         return self.submit(coroutine).result()
 
-    def submit(self, coroutine: Coroutine[Any, Any, Any]) -> Future:
+    def submit(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
 
     def start(self, coroutines: list[Coroutine[Any, Any, None]]) -> None:

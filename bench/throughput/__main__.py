@@ -19,8 +19,10 @@ import tempfile
 import threading
 import time
 import urllib.request
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 from tokenmill.bench.servers.mill import documents
@@ -29,18 +31,19 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @contextmanager
-def server(count: int, sentences: int, latency: float):
+def server(count: int, sentences: int, latency: float) -> Iterator[str]:
     command = [sys.executable, "-m", "tokenmill.bench.throughput.server", "--documents", str(count)]
     command += ["--sentences", str(sentences), "--latency", str(latency)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     try:
+        assert process.stdout is not None
         yield process.stdout.readline().strip()
     finally:
         process.kill()
         process.wait()
 
 
-def times(url: str) -> dict:
+def times(url: str) -> dict[str, Any]:
     with urllib.request.urlopen(f"{url}/times") as answer:
         return json.load(answer)
 
@@ -69,7 +72,7 @@ class Command:
         if process.returncode:
             sys.exit(f"{' '.join(command)}\nexit code {process.returncode}\n{self.output[-3000:]}")
 
-    def _watch(self, process: subprocess.Popen) -> None:
+    def _watch(self, process: subprocess.Popen[str]) -> None:
         tree = psutil.Process(process.pid)
         while process.poll() is None:
             try:

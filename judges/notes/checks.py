@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tokenmill.judges.form.language import UNDETERMINED
 from tokenmill.judges.math import Equalities, FinalAnswer, NumbersUsed, SourceConsistent
-from tokenmill.judges.math.answers import final_answer, read_answer
+from tokenmill.judges.math.answers import Words, final_answer, read_answer
 from tokenmill.judges.math.mathml import from_mathml
 from tokenmill.judges.math.notation import hide, prose
 from tokenmill.judges.notes.form import NoteForm
@@ -96,7 +96,7 @@ class NoteChecks:
         if not gold:
             return []
         verdict = self.answer(problem.answer, note.answer, problem.language)
-        in_words = bool(note.answer) and read_answer(gold, problem.language).kind == "words"
+        in_words = bool(note.answer) and isinstance(read_answer(gold, problem.language), Words)
         return [] if in_words and not verdict.passed else [verdict]
 
     def _derivation(self, note: Note) -> Verdict:

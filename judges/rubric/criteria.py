@@ -9,7 +9,7 @@ and checkpoints.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -299,4 +299,10 @@ def _answer(value: dict[str, Any]) -> AnswerSpec:
     return spec
 
 
-_BUILD = {CALL: _call, ORDER: _order, FORBIDDEN: _forbidden, STATE: _state, ANSWER: _answer}
+_BUILD: dict[str, Callable[[dict[str, Any]], Spec]] = {
+    CALL: _call,
+    ORDER: _order,
+    FORBIDDEN: _forbidden,
+    STATE: _state,
+    ANSWER: _answer,
+}

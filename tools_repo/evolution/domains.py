@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from tokenmill.inference.call import Ask
 from tokenmill.inference.structured import StructuredAnswerInvalid, ask_json
@@ -107,22 +107,22 @@ class Evolution:
         """The domain of an answer, which joins the siblings; or what is wrong with it."""
         name, description = plain(answer["name"]), flat(answer["description"])
         path = [*(move.path or [category.name]), name[:80]]
-        values = {
-            "id": "/".join(map(slug, path)),
-            "category": category.name,
-            "path": path,
-            "name": name[:80],
-            "description": description[:_LONGEST],
-            "operator": move.operator,
-            "parents": [parent.id for parent in move.parents],
-            "model": self.model,
-            "prompts": [move.prompt.id, prompts.load(REPAIR).id],
-            "seed": self.seed,
-        }
-        unfit = {**values, "id": f"{values['id']}#{number}"}
+        domain = Domain(
+            id="/".join(map(slug, path)),
+            category=category.name,
+            path=path,
+            name=name[:80],
+            description=description[:_LONGEST],
+            operator=move.operator,
+            parents=[parent.id for parent in move.parents],
+            model=self.model,
+            prompts=[move.prompt.id, prompts.load(REPAIR).id],
+            seed=self.seed,
+        )
+        unfit = {**asdict(domain), "id": f"{domain.id}#{number}"}
         if fault := _fault(category, name, description):
             return RefusedDomain(**unfit, reason=fault[0], detail=fault[1])
-        new = await siblings.describe(values["id"], name, description)
+        new = await siblings.describe(domain.id, name, description)
         if repeated := siblings.repetition(new):
             return RefusedDomain(
                 **unfit,
@@ -132,7 +132,7 @@ class Evolution:
                 score=repeated.similarity,
             )
         siblings.add(new)
-        return Domain(**values)
+        return domain
 
 
 def _fault(category: Category, name: str, description: str) -> tuple[str, str] | None:

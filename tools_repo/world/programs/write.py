@@ -160,7 +160,7 @@ class _Writer:
 
 def _written(tools: Sequence[ToolSpec], best: tuple[list[ToolSpec], EngineText | None, Report, int]) -> Written:
     accepted, text, report, turn = best
-    modules = ()
+    modules: tuple[EngineModule, ...] = ()
     if accepted and text is not None:
         modules = (
             EngineModule(
