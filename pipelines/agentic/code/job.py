@@ -12,7 +12,6 @@ from tokenmill.pipelines.agentic.flags import add_run_flags, roles_of
 from tokenmill.pipelines.agentic.trajectories.attempt import Attempt, ModelNames
 from tokenmill.pipelines.agentic.trajectories.dag import Trajectories, build
 from tokenmill.pipelines.agentic.trajectories.flags import add_trajectory_flags, answer_limit, limits_of, protocol_of
-from tokenmill.pipelines.agentic.trajectories.preview import view
 from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.runs import options
 from tokenmill.pipelines.runs.errors import UsageError
@@ -89,7 +88,6 @@ def job(args: argparse.Namespace) -> Job:
             **{name: getattr(step, name) for name in ("protocol", "temperature", "top_p", "max_tokens")},
         },
         max_row_bytes=MAX_ROW_BYTES,
-        view=view,
     )
 
 

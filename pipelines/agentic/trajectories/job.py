@@ -11,7 +11,6 @@ from tokenmill.pipelines.agentic.trajectories.attempt import Attempt, ModelNames
 from tokenmill.pipelines.agentic.trajectories.dag import Trajectories, build
 from tokenmill.pipelines.agentic.trajectories.executable_worlds import ExecutableWorlds, find_engines
 from tokenmill.pipelines.agentic.trajectories.flags import add_trajectory_flags, answer_limit, limits_of, protocol_of
-from tokenmill.pipelines.agentic.trajectories.preview import view
 from tokenmill.pipelines.agentic.trajectories.rollout import RunTrajectory
 from tokenmill.pipelines.agentic.trajectories.worlds import ENGINES, EXECUTABLE, SIMULATOR, SimulatedWorlds, Worlds
 from tokenmill.pipelines.rollouts.chunking import count_tokens
@@ -116,7 +115,6 @@ def job(args: argparse.Namespace) -> Job:
             **{name: getattr(step, name) for name in ("protocol", "temperature", "top_p", "max_tokens")},
         },
         max_row_bytes=MAX_ROW_BYTES,
-        view=view,
     )
 
 
