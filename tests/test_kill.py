@@ -110,6 +110,24 @@ def test_two_runs_cannot_write_to_one_folder(tmp_path):
         assert first.wait(60) == 0
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
+def test_a_worker_that_is_killed_ends_the_run_in_one_line(tmp_path):
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in documents(20, 4)))
+    with ScriptedServer(Writer(), latency=0.4) as server:
+        argv = command(server, corpus, tmp_path / "out", tmp_path / "a.sqlite", "multi_processing")
+        process = in_terminal(argv, tmp_path)
+        end = time.monotonic() + 60
+        while server.log.answered < 4 and time.monotonic() < end:
+            time.sleep(0.002)
+        forked = [p for p in psutil.Process(process.pid).children(recursive=True) if p.cmdline() == argv]
+        (worker, *_) = [p for p in forked if p.ppid() in {zygote.pid for zygote in forked}]
+        worker.kill()  # as the system does where memory runs out
+        _, said = process.communicate(timeout=60)
+    told = [line for line in said.splitlines() if " rows · " not in line]
+    assert process.returncode == 1 and len(told) == 1 and told[0].startswith("tokenmill: the pipeline broke: "), said
+
+
 def in_terminal(argv, folder):
     """Start a command in a process group of its own, with Ctrl-C at work: a suite in the background has it ignored."""
     return subprocess.Popen(

@@ -15,6 +15,7 @@ import logging
 import os
 import sys
 import threading
+import traceback
 from collections.abc import Sequence
 
 JOBS = {
@@ -77,9 +78,9 @@ def command() -> int:
 
 
 def _complain(broken: threading.ExceptHookArgs) -> None:
-    """Print what broke in a thread, but for those in which Beam waits for a worker process and finds fault with its exit
-    code: a run that misses a worker ends with a better reason."""
-    if broken.thread is None or broken.thread.name != "run_worker":
+    """Print what broke in a thread, but for Beam's own, which miss a worker that has ended: the run tells that better."""
+    frames = traceback.walk_tb(broken.exc_traceback)
+    if not any(frame.f_globals.get("__name__", "").startswith("apache_beam.") for frame, _ in frames):
         threading.__excepthook__(broken)
 
 
