@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 TYPED := build/typing/tokenmill
 ROOMS := $(filter-out tests tokenmill,$(patsubst %/__init__.py,%,$(wildcard */__init__.py)))
 
-.PHONY: demo test lint clean
+.PHONY: demo test fuzz lint clean
 
 demo: $(STAMP)
 	$(BIN)/python beam_runner.py knowledge --input examples/articles.jsonl --output out/demo --limit 4 --rephrasings 1 --repairs 1
@@ -16,6 +16,11 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 3 --dist worksteal
+
+# The property tests with other examples each time, where `make test` has the same ones every time. What it finds becomes an
+# @example of its test, so that `make test` fails before the fix, too.
+fuzz: $(STAMP)
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m hypothesis --hypothesis-profile fuzz
 
 lint: $(STAMP)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import os
 import threading
 import time
@@ -194,10 +193,6 @@ def obtain(models: Models) -> Runtime:
         runtime = _runtimes.get(key)
         if runtime is None:
             runtime = _runtimes[key] = Runtime(models)
-            # What is loaded by now stays: the garbage collector need not walk it again and again beside the rollouts.
-            gc.freeze()
-            # Rollouts make many short-lived objects and few cycles.
-            gc.set_threshold(50_000, 20, 50)
         runtime.users += 1
         return runtime
 

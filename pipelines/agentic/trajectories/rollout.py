@@ -67,8 +67,8 @@ class RunTrajectory:
         persona = draw_persona(self.seed, task.id, element.sample)
         user = SimulatedUser(task, persona, digest(*parts, "user") >> 33)
         world = self.worlds(task, meter, *parts)
-        before = dump(world.state)
         try:
+            before = dump(world.state)
             dialogue = await converse(
                 task.agent.system,
                 user,

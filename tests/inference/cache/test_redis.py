@@ -10,12 +10,12 @@ import time
 from contextlib import asynccontextmanager
 
 import pytest
+import redis
 from tokenmill.inference.cache.base import Entry, open_cache
 from tokenmill.inference.errors import BudgetSpent, CacheBroken
 
 from tests.inference.redis_server import redis_server
 
-redis = pytest.importorskip("redis")
 FORK = multiprocessing.get_context("fork")
 SECRET = "hunter2-hunter2"
 

@@ -6,7 +6,6 @@ import pytest
 from tokenmill.bench.agentic.shop import CANCEL, ENTITIES, GET, STATE, TOOLS, state
 from tokenmill.bench.agentic.shop_program import MODULE
 from tokenmill.schemas.engines import Engine, EngineModule
-from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
 from tokenmill.tools_repo.world.entities import EntityModel
 from tokenmill.tools_repo.world.executable import EngineFailed, Executable, Function, NoCode, by_tool, functions_for
 from tokenmill.tools_repo.world.outcomes import Odds
@@ -14,13 +13,11 @@ from tokenmill.tools_repo.world.patch import apply
 from tokenmill.tools_repo.world.programs.pool import Interpreter, Pool
 
 from tests.fake_ask import FakeAsk
+from tests.tools_repo.sandboxed import needs_sandbox
 from tests.tools_repo.world.test_simulator import answer
 
 INTERPRETER = Interpreter.local(seconds=1.0)
-try:
-    INTERPRETER.sandbox.check()
-except SandboxUnavailable as unavailable:
-    pytestmark = pytest.mark.skip(reason=str(unavailable))
+pytestmark = needs_sandbox
 
 CODE = {spec.name: Function(MODULE, spec.name) for spec in TOOLS}
 ORDER = '{"order_id": "ORD-10"}'

@@ -102,6 +102,24 @@ def test_a_world_that_fails_the_agent_is_recorded_and_can_be_recovered_from():
     assert first.error == first.outcome in ("timeout", "rate_limit") and "error" in first.result
 
 
+class Unreadable:
+    """A world whose state cannot be written down."""
+
+    tools = ()
+    state = {"Order": object()}  # noqa: RUF012
+    closed = False
+
+    async def close(self):
+        self.closed = True
+
+
+def test_a_world_is_given_back_whatever_ends_the_try():
+    world = Unreadable()
+    with pytest.raises(ValueError, match="not JSON"):
+        play(worlds=lambda *_: world)
+    assert world.closed
+
+
 def test_outcomes_follow_the_odds():
     row, _ = refused({}, worlds=SimulatedWorlds(Odds.certain(TIMEOUT)), limits=Limits(turns=3))
     assert {call.outcome for call in row.calls} == {"timeout"} and row.reason == "turn_limit"

@@ -7,17 +7,14 @@ from tokenmill.bench.agentic.shop_program import MODULE, TESTS, answer, with_can
 from tokenmill.schemas.columns import arrow_schema, from_values
 from tokenmill.schemas.engines import Engine
 from tokenmill.schemas.tools import dump
-from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
 from tokenmill.tools_repo.world.programs.pool import Interpreter
 from tokenmill.tools_repo.world.programs.write import write_engine
 
 from tests.fake_ask import FakeAsk
+from tests.tools_repo.sandboxed import needs_sandbox
 
 INTERPRETER = Interpreter.local(seconds=1.0)
-try:
-    INTERPRETER.sandbox.check()
-except SandboxUnavailable as unavailable:
-    pytestmark = pytest.mark.skip(reason=str(unavailable))
+pytestmark = needs_sandbox
 
 
 def write(*answers, tools=TOOLS, tries=None, **settings):
