@@ -118,7 +118,7 @@ class Enforcer:
     def _consume(self, row: int, token: int) -> None:
         matcher = self._matchers.get(row)
         if matcher is None:
-            if token == self._begin:
+            if token == self._begin and self._pattern is not None:
                 self._matchers[row] = self._pattern.deep_copy()
         elif not matcher.is_stopped() and not matcher.consume_token(token):
             raise RuntimeError(f"the grammar refuses a token that it allowed: {matcher.get_error()}")

@@ -162,7 +162,9 @@ def _answered(message: dict[str, Any], index: int, numbered: dict[str, str], wai
     return name
 
 
-def encode_segments(tokenizer: Tokenizer, conversations: Sequence[Sequence[Segment]]):
+def encode_segments(
+    tokenizer: Tokenizer, conversations: Sequence[Sequence[Segment]]
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """[(tokens int32, trained bool)] of each conversation, both (time,). All texts go to the tokenizer at once."""
     texts = [segment.text for segments in conversations for segment in segments if not segment.special]
     encoded = iter(tokenizer.encode_batch(texts))

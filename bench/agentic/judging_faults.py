@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from tokenmill.bench.agentic.judging_cases import Case, Step, play, turns_of_calls, with_steps, with_text
@@ -141,7 +142,7 @@ def _wrong_argument(case: Case, steps: Steps) -> Iterator[Planted]:
         for condition in spec.arguments:
             if condition.op in ("any", "absent") or not all(_given(call, condition) for call in meeting):
                 continue
-            changed = _replaced(steps, meeting, lambda call, c=condition: _other_argument(call, c))
+            changed = _replaced(steps, meeting, partial(_other_argument, condition=condition))
             yield Planted("wrong argument", f"{name} {condition.path}", play(case, changed))
 
 

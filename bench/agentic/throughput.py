@@ -57,7 +57,7 @@ def serve(latency: float) -> None:
 
 
 @contextmanager
-def server(latency: float) -> Iterator[subprocess.Popen]:
+def server(latency: float) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "tokenmill.bench.agentic.throughput", "--serve", "--latency", str(latency)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     try:
@@ -130,6 +130,7 @@ def run(args: argparse.Namespace, folder: Path) -> None:
         "CPU per trajectory | calls in flight | peak memory |\n|---|---|---|---|---|---|---|---|---|"
     )
     with server(args.latency) as process:
+        assert process.stdout is not None
         url = process.stdout.readline().strip()
         for name in args.engines:
             start = measure(command(url, folder, folder / "one.parquet", f"{name}-one", name, args.in_flight))
@@ -150,10 +151,12 @@ def run(args: argparse.Namespace, folder: Path) -> None:
             )
 
 
-def _asked(process: subprocess.Popen) -> tuple[int, int]:
+def _asked(process: subprocess.Popen[str]) -> tuple[int, int]:
+    assert process.stdin is not None and process.stdout is not None
     process.stdin.write("\n")
     process.stdin.flush()
-    return tuple(json.loads(process.stdout.readline()))
+    answered, most = json.loads(process.stdout.readline())
+    return answered, most
 
 
 def main() -> None:

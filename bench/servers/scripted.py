@@ -118,7 +118,7 @@ class ScriptedServer:
 
     async def _up(self) -> None:
         self._server = await self._loop.create_server(
-            lambda: _Connection(self), "127.0.0.1", self.port, backlog=4096, reuse_address=True
+            lambda: Connection(self), "127.0.0.1", self.port, backlog=4096, reuse_address=True
         )
         self.port = self._server.sockets[0].getsockname()[1]
 
@@ -129,7 +129,7 @@ class ScriptedServer:
         for transport in list(self._open):
             transport.abort()
 
-    def serve(self, connection: _Connection, head: bytes, body: bytes) -> None:
+    def serve(self, connection: Connection, head: bytes, body: bytes) -> None:
         """Answer one request, now or after the latency."""
         if head.startswith(b"GET"):
             models = [{"id": name, "object": "model"} for name in self.models]
@@ -166,7 +166,7 @@ class ScriptedServer:
                 log.bodies[body] += 1
         connection.send_later(self.latency, reply.status, reply.body, reply.headers)
 
-    def _fault(self, connection: _Connection, faults: Faults) -> bool:
+    def _fault(self, connection: Connection, faults: Faults) -> bool:
         kinds = ("429", "500", "malformed", "hang", "")
         shares = (faults.too_many, faults.server_error, faults.malformed, faults.hang)
         (kind,) = self._random.choices(kinds, (*shares, 1 - sum(shares)))
@@ -189,7 +189,7 @@ class ScriptedServer:
         return True
 
 
-class _Connection(asyncio.Protocol):
+class Connection(asyncio.Protocol):
     """HTTP/1.1 with keep-alive; one request at a time."""
 
     def __init__(self, server: ScriptedServer) -> None:

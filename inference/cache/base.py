@@ -9,7 +9,7 @@ if (hit := await cache.get(call.address)) is None:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import zstandard
@@ -28,8 +28,6 @@ class Entry:
 
     status: int
     body: bytes
-    note: bytes = field(default=b"", compare=False)
-    """What was noted beside it, see `Cache.note`."""
 
     def __post_init__(self) -> None:
         if self.status != PAID and self.status not in REFUSALS:
@@ -55,13 +53,6 @@ class Cache(Protocol):
         Returns the entry that is stored: the first paid answer wins, and an answer replaces a refusal. When it returns,
         the entry survives a SIGKILL of this process. From the moment of the call the reservation and the tokens are its
         business, even if the caller is cancelled or the store fails: releasing as well would count them twice.
-        """
-        ...
-
-    def note(self, address: str, value: bytes) -> None:
-        """Keep `value` beside the answer stored for `address`, in place of what was noted before: something worked out
-        from the answer, which a later `get` brings back with it. It is written with other things some time later, and
-        a killed process may lose it.
         """
         ...
 

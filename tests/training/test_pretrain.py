@@ -175,6 +175,23 @@ def test_a_file_of_settings_and_a_start_from_a_checkpoint_with_longer_context(tm
     assert read_metrics(second)[0]["cross_entropy"] < read_metrics(first)[0]["cross_entropy"]
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("declarations", "yaml", "declarations: give typescript, json, mixed, not 'yaml'"),
+        ("device", "tpu", "device: give cpu, cuda, not 'tpu'"),
+        ("tokens", "many", "tokens: 'many' is not of the right type"),
+        ("colour", "red", "unknown settings: colour"),
+    ],
+)
+def test_a_file_of_settings_is_held_to_what_flags_take(tmp_path, data, capsys, name, value, said):
+    settings = tmp_path / "run.json"
+    settings.write_text(json.dumps({"preset": "tiny", "training": {name: value}}))
+    with pytest.raises(SystemExit) as stop:
+        main(["--data", str(data), "--config", str(settings), "--output", str(tmp_path / "out")])
+    assert stop.value.code == 2 and said in capsys.readouterr().err.splitlines()[-1]
+
+
 def test_another_command_does_not_go_on_with_the_run(tmp_path, data, capsys):
     out = tmp_path / "out"
     flags = ["--data", str(data), "--config", "tiny", "--output", str(out), "--tokens", "600", *SHAPE]

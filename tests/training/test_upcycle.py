@@ -120,7 +120,8 @@ def test_domains_weigh_alike_in_the_overall_index():
 
 
 def test_the_command_draws_both_figures(tmp_path, capsys):
-    tokenizers = pytest.importorskip("tokenizers")
+    import tokenizers
+
     checkpoint = save_checkpoint(tmp_path / "c", random_model(VARIANTS["all-moe"]))
     arguments = [str(checkpoint), "--output", str(tmp_path / "out")]
     for name, text in (("sums", "1 2 3 4 5"), ("words", "ab ba abba")):

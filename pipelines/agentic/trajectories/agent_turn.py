@@ -17,6 +17,7 @@ from tokenmill.inference.structured import StructuredAnswerInvalid, ask_json
 from tokenmill.inference.thinking import opens_thinking
 from tokenmill.prompts.fence import defuse, fence
 from tokenmill.schemas.agentic import ChatMessage, ToolCall, ToolCallFunction
+from tokenmill.schemas.json_schema import array, record
 from tokenmill.schemas.typescript.render import render_namespace
 from tokenmill.tools_repo.world.ask_checked import REPAIR
 
@@ -78,8 +79,8 @@ async def take_turn(
     sent = wire_json(messages, tools)
     try:
         found = await ask_json(ask, sent, answer_schema(tools), to="writer", **params)
-    except StructuredAnswerInvalid as error:
-        return AgentTurn(ChatMessage(role="assistant"), tokens=error.usage.total, problem="invalid_turn")
+    except StructuredAnswerInvalid:
+        return AgentTurn(ChatMessage(role="assistant"), problem="invalid_turn")
     calls = [(call["tool"], call["arguments"]) for call in found.value.get("calls", ())]
     return _turn(found.value.get("reply", ""), calls, counter, found.answers[-1].usage.total)
 
@@ -143,30 +144,11 @@ def _as_answer(message: ChatMessage) -> str:
 
 def answer_schema(tools: list[dict[str, Any]]) -> dict[str, Any]:
     """JSON Schema of an answer of the `json` protocol. Arguments are any object: the world checks them."""
-    reply = {
-        "type": "object",
-        "properties": {"reply": {"type": "string", "minLength": 1}},
-        "required": ["reply"],
-        "additionalProperties": False,
-    }
+    reply = record(reply={"type": "string", "minLength": 1})
     if not tools:
         return reply
-    call = {
-        "type": "object",
-        "properties": {
-            "tool": {"enum": [tool["function"]["name"] for tool in tools]},
-            "arguments": {"type": "object"},
-        },
-        "required": ["tool", "arguments"],
-        "additionalProperties": False,
-    }
-    calling = {
-        "type": "object",
-        "properties": {"calls": {"type": "array", "items": call, "minItems": 1, "maxItems": MOST_CALLS}},
-        "required": ["calls"],
-        "additionalProperties": False,
-    }
-    return {"anyOf": [calling, reply]}
+    call = record(tool={"enum": [tool["function"]["name"] for tool in tools]}, arguments={"type": "object"})
+    return {"anyOf": [record(calls=array(call, MOST_CALLS, 1)), reply]}
 
 
 def _native(answer: Answer, tools: list[dict[str, Any]], counter: int) -> AgentTurn:

@@ -12,6 +12,7 @@ from tokenmill.inference.call import Ask
 from tokenmill.inference.errors import RowError
 from tokenmill.pipelines.agentic.trajectories.agent_turn import AgentTurn, Protocol, take_turn
 from tokenmill.schemas.agentic import CallRecord, ChatMessage
+from tokenmill.tools_repo.users.simulate import UserTurn
 from tokenmill.tools_repo.world import ToolResult, World
 
 USER_DONE, USER_GAVE_UP = "user_done", "user_gave_up"
@@ -23,15 +24,6 @@ limit or a content filter, neither text nor call, no valid answer of the `json` 
 
 class UserFailed(RowError):
     """The simulated user did not keep to its part, however often it was asked again."""
-
-
-class UserTurn(Interface):
-    """What a user says. `tools_repo.users.simulate.UserTurn` is one."""
-
-    text: str
-    done: bool
-    gave_up: bool
-    problem: str
 
 
 class User(Interface):
