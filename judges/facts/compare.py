@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tokenmill.judges.facts2 import names as naming
-from tokenmill.judges.facts2.quantities import Quantity, read
+from tokenmill.judges.facts import names as naming
+from tokenmill.judges.facts.quantities import Quantity, read
 
 KINDS = ("number_added", "date_added", "unit_changed", "name_added", "number_lost", "date_lost", "name_lost")
 _SENTENCE = re.compile(r"(?:[^\n.!?。！？]|[.!?](?=[\w,;:]))+[.!?。！？]*[\"”’」』)*]*")
@@ -72,7 +72,9 @@ def _quantities(source: str, rewrite: str, context: str, language: str) -> list[
 
 def _spans(quantity: Quantity, years: list[float]) -> bool:
     """Whether it is the time between two years that the source names."""
-    spans = [amount / _YEAR for dimension, amount, _ in quantity.readings if dimension == "duration" and amount > 0.9 * _YEAR]
+    spans = [
+        amount / _YEAR for dimension, amount, _ in quantity.readings if dimension == "duration" and amount > 0.9 * _YEAR
+    ]
     slack = 2.0 if quantity.about else 1.0
     return any(abs(b - a - span) <= slack for span in spans for a in years for b in years if b > a)
 
@@ -81,8 +83,7 @@ def _in_its_place(
     quantity: Quantity, source: str, rewrite: str, before: tuple[Quantity, ...], after: tuple[Quantity, ...]
 ) -> Quantity | None:
     """The number that the source has where the rewrite has this one, and which the rewrite's sentence does not have."""
-    own, places = _counterparts(quantity.start, source, rewrite)
-    beside = [other for other in after if own[0] <= other.start < own[1]]
+    _, places = _counterparts(quantity.start, source, rewrite)
     for start, end in places:
         there = [other for other in before if start <= other.start < end]
         free = [o for o in there if o.comparable(quantity) and not any(o.same_as(b) for b in after)]
@@ -123,14 +124,19 @@ def _name_in_its_place(name: naming.Name, source: str, rewrite: str, language: s
 def _counterparts(at: int, source: str, rewrite: str, most: int = 2) -> tuple[tuple[int, int], list[tuple[int, int]]]:
     """The rewrite's sentence around `at`, and the sentences of the source that share most of its words."""
     own = next((s for s in sentences(rewrite) if s[0] <= at < s[1]), (0, len(rewrite)))
-    words = _content(rewrite[own[0] : own[1]])
+    return own, aligned(rewrite[own[0] : own[1]], source, most)
+
+
+def aligned(sentence: str, text: str, most: int = 2) -> list[tuple[int, int]]:
+    """Spans of the sentences of `text` that share most of a sentence's words."""
+    words = _content(sentence)
     scored = []
-    for start, end in sentences(source):
-        theirs = _content(source[start:end])
+    for start, end in sentences(text):
+        theirs = _content(text[start:end])
         shared = len(words & theirs)
         if shared >= 2 or (shared and shared == len(theirs)):
             scored.append((shared / (1 + len(theirs)) ** 0.5, start, end))
-    return own, [(start, end) for _, start, end in sorted(scored, reverse=True)[:most]]
+    return [(start, end) for _, start, end in sorted(scored, reverse=True)[:most]]
 
 
 @lru_cache(maxsize=512)
@@ -138,7 +144,9 @@ def _content(sentence: str) -> frozenset[str]:
     """Beginnings of the words that carry a sentence, figures among them; pairs of characters in scripts without spaces."""
     if any("\u3040" <= c <= "\u9fff" for c in sentence[:50]):
         return frozenset(sentence[i : i + 2] for i in range(len(sentence) - 1))
-    return frozenset(word.lower()[:5] for word in _WORD.findall(sentence) if len(word) > 3 or word[0].isupper() or word.isdigit())
+    return frozenset(
+        word.lower()[:5] for word in _WORD.findall(sentence) if len(word) > 3 or word[0].isupper() or word.isdigit()
+    )
 
 
 @lru_cache(maxsize=128)

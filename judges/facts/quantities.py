@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tokenmill.judges.facts2.number_words import (
+from tokenmill.judges.facts.number_words import (
     COLLECTIVES,
     FRACTIONS,
     HAN,
@@ -23,7 +23,8 @@ from tokenmill.judges.facts2.number_words import (
     native_korean,
     spelled_at,
 )
-from tokenmill.judges.facts2.units import PREFIXES, READ, Unit, same_dimension, units_of
+from tokenmill.judges.facts.units import PREFIXES, READ, Unit, same_dimension, units_of
+from tokenmill.judges.math.lexicon import vocabulary
 from tokenmill.judges.math.numerals import DIGITS, NUMBER, comma_decimal, value
 
 Reading = tuple[str, float, float]
@@ -87,7 +88,10 @@ class Quantity:
 
 
 def _measured_in(quantity: Quantity) -> bool:
-    return any(dimension and dimension not in _CALENDAR and dimension not in ("rank", "time") for dimension, _, _ in quantity.readings)
+    return any(
+        dimension and dimension not in _CALENDAR and dimension not in ("rank", "time")
+        for dimension, _, _ in quantity.readings
+    )
 
 
 _CALENDAR = frozenset(("date", "month", "century", "decade", 1.0))
@@ -117,14 +121,17 @@ ABOUT = {
 _ABOUT = {language: frozenset(words.split()) for language, words in ABOUT.items()}
 _CJK_ABOUT = re.compile("(?:约|約|大约|近|超过|およそ|ほぼ|약|거의|대략) ?$")
 _CENTURY = re.compile(
-    r"[-. ]{0,2}(?:centur(?:y|ies)|jahrhunderts?|siècles?|век[аеуи]?\b|столети\w+|世纪|世紀|세기|secolo|século)", re.IGNORECASE
+    r"[-. ]{0,2}(?:centur(?:y|ies)|jahrhunderts?|siècles?|век[аеуи]?\b|столети\w+|世纪|世紀|세기|secolo|século)",
+    re.IGNORECASE,
 )
 _DECADE = re.compile(r"['’]?s\b|er\b|-х\b|-е\b|年代|년대")
 _ORDINAL_END = re.compile(r"(?:st|nd|rd|th|ère|er|ème|e|º|ª|ter|ten|te|-?(?:й|го|му|м|я|ю|е|х))\b")
 _SYMBOL_SCALE = re.compile(r" ?(k|K|M|bn|m|тыс\.?|млн|млрд|Mio\.?|Mrd\.?)\b(?!\w)")
 _SYMBOLS = {"k": 1e3, "K": 1e3, "M": 1e6, "bn": 1e9, "тыс": 1e3, "млн": 1e6, "млрд": 1e9, "Mio": 1e6, "Mrd": 1e9}
 _URL = re.compile(r"https?://\S+|www\.\S+|\S+@\S+")
-_MARKER = re.compile(r"(?:^|\n)[ \t>*#|-]*(?:Q|A|F|R|S|Step|Part|Schritt|Étape|Paso|Шаг)?[ .]?\(?\d{1,2}[.):](?=\s)(?! ?(?:Jahrhundert|Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember))")
+_MARKER = re.compile(
+    r"(?:^|\n)[ \t>*#|-]*(?:Q|A|F|R|S|Step|Part|Schritt|Étape|Paso|Шаг)?[ .]?\(?\d{1,2}[.):](?=\s)(?! ?(?:Jahrhundert|Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember))"
+)
 _CLOCK = re.compile(
     r"(?<![\d:.,])(?P<hour>[01]?\d|2[0-4])"
     r"(?:(?P<colon>[:.])(?P<minute>[0-5]\d)(?!\d)(?:[:.](?P<seconds>[0-5]\d)(?!\d))?(?P<sign> ?(?:Uhr|h)\b)?"
@@ -145,12 +152,14 @@ _DAYS = {
 }  # fmt: skip
 _DAY = re.compile("|".join(re.escape(name) for name in sorted(_DAYS, key=len, reverse=True)), re.IGNORECASE)
 _UNITS_OF_TIME = {"fortnight": 14 * 86400, "fortnights": 14 * 86400, "weekend": 2 * 86400, "quinzaine": 15 * 86400}
-_ROMAN = re.compile(r"(?<![\w.])(?=[IVXLCDM])(?:M{0,3})(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})(?:(?=(?:e|er|ème)\b)|\b(?![.\w]?\w))")
+_ROMAN = re.compile(
+    r"(?<![\w.])(?=[IVXLCDM])(?:M{0,3})(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})(?:(?=(?:e|er|ème)\b)|\b(?![.\w]?\w))"
+)
 _HAN_NUMBER = re.compile(rf"[{HAN}]+")
 _CJK_DATE = re.compile(r"(?:(\d{2,4}) ?[年년] ?)?(\d{1,2}) ?[月월](?: ?(\d{1,2}) ?[日号號일])?")
 _PART_OF = re.compile(r"([\d" + HAN + r"]+) ?[分분] ?[のの之의지] ?([\d" + HAN + r"]+)")
 _WORD = re.compile(r"[^\W\d_]+(?:['’](?=[^\W\d_])[^\W\d_]+)?")
-_FILLERS = frozenset("a an of the d de la le un une der die das dem den eine einem einer von el los las del".split())
+_FILLERS = vocabulary("a an of the d de la le un une der die das dem den eine einem einer von el los las del")
 _RANGE = re.compile(r"\d{4}\s?[-–—/]\s?$")
 
 
@@ -198,7 +207,7 @@ _JOINED = re.compile(r",? ?(?:and|und|et|y|и)? ?")
 
 
 def _together(one: Quantity, other: Quantity) -> Quantity | None:
-    """"2 hours 14 minutes" is one duration, "5 feet 9 inches" one length."""
+    """ "2 hours 14 minutes" is one duration, "5 feet 9 inches" one length."""
     for dimension, amount, size in one.readings:
         for also, more, smaller in other.readings:
             if dimension == also and dimension in ("duration", "length", "mass") and smaller < size:
@@ -335,7 +344,11 @@ class _Reader:
                 if sign in _SYMBOLS and (sign not in ("k", "K", "M") or text[end] != " "):
                     amount, end = amount * _SYMBOLS[sign], scale.end()
             if decade := _DECADE.match(text, end):
-                extra += [("decade", amount, 1.0), ("century", amount // 100 + 1, 1.0)] if amount % 100 == 0 else [("decade", amount, 1.0)]
+                extra += (
+                    [("decade", amount, 1.0), ("century", amount // 100 + 1, 1.0)]
+                    if amount % 100 == 0
+                    else [("decade", amount, 1.0)]
+                )
                 if amount > 1000 and amount % 10 == 0:
                     extra.append(("", amount % 100, 1.0))
                 end = decade.end()
@@ -388,7 +401,7 @@ class _Reader:
         return bool(re.search(r"\d[\u00a0\u202f -]?$", self.text[max(0, start - 2) : start]))
 
     def _share(self, at: int, used: int, denominator: float) -> Quantity | None:
-        """"a fifth", "two thirds": an ordinal that is a part."""
+        """ "a fifth", "two thirds": an ordinal that is a part."""
         if not at or denominator < 3 or self.language != "en":
             return None
         before = self.words[at - 1][0]
@@ -397,7 +410,9 @@ class _Reader:
         if not (plural and found) and not (before in ("a", "one") and self._unit_or_of(self.words[at + used - 1][2])):
             return None
         count = found[0].value if found else 1.0
-        return Quantity(self.words[at - 1][1], self.words[at + used - 1][2], (("share", count / denominator, 1.0),), strong=False)
+        return Quantity(
+            self.words[at - 1][1], self.words[at + used - 1][2], (("share", count / denominator, 1.0),), strong=False
+        )
 
     def _unit_or_of(self, end: int) -> bool:
         return self.text.startswith(" of ", end)
@@ -405,7 +420,12 @@ class _Reader:
     def _fraction(self, at: int, share: float) -> Quantity:
         word, start, end = self.words[at]
         count = 1.0
-        if at and share < 1 and (found := spelled_at([self.words[at - 1][0]], 0, self.language)) and found[0].value < 10:
+        if (
+            at
+            and share < 1
+            and (found := spelled_at([self.words[at - 1][0]], 0, self.language))
+            and found[0].value < 10
+        ):
             if not found[0].ordinal:
                 count, start = found[0].value, self.words[at - 1][1]
         amount = count * share
@@ -429,7 +449,10 @@ class _Reader:
         for m in _HAN_NUMBER.finditer(self.text):
             amount = han_value(m[0])
             after = self.text[m.end() : m.end() + 1]
-            counted = after in "年月日号個个名位人件座条本台次回岁歳分秒时時点點世周天小章项項种種倍层層家支冊册枚匹頭头米公千克吨度成割つ"
+            counted = (
+                after
+                in "年月日号個个名位人件座条本台次回岁歳分秒时時点點世周天小章项項种種倍层層家支冊册枚匹頭头米公千克吨度成割つ"
+            )
             if amount is None or not (counted or len(m[0]) > 2) or not self._free(*m.span()):
                 continue
             if len(m[0]) == 1 and m[0] in "一万千百" and after not in "年个個名位人座条台歳岁":
@@ -457,7 +480,9 @@ class _Reader:
         text, readings = self.text, [("", amount, 1.0), *extra]
         first = start
         if century := _CENTURY.match(text, end):
-            return Quantity(start, century.end(), (("century", amount, 1.0), ("", amount, 1.0)), about=self._about(start))
+            return Quantity(
+                start, century.end(), (("century", amount, 1.0), ("", amount, 1.0)), about=self._about(start)
+            )
         for sign in PREFIXES:
             if text[max(0, start - len(sign) - 1) : start].rstrip(" \u00a0\u202f").endswith(sign):
                 scale = self._scale(end)
@@ -522,7 +547,9 @@ class _Reader:
         if self.language in ("zh", "ja", "ko"):
             return bool(_CJK_ABOUT.search(before))
         near = _ABOUT.get(self.language, frozenset())
-        return any(word in near for word in re.findall(r"[^\W\d_]+", before)[-2:]) or before.rstrip().endswith(("~", "≈"))
+        return any(word in near for word in re.findall(r"[^\W\d_]+", before)[-2:]) or before.rstrip().endswith(
+            ("~", "≈")
+        )
 
 
 _WHOLE_BEFORE = re.compile(r"(\w+) (?:and a|and|et|y|und) $")

@@ -6,6 +6,8 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from tokenmill.judges.math.lexicon import vocabulary
+
 _YEAR = 365.25 * 86400
 
 
@@ -71,8 +73,8 @@ UNITS: dict[str, Unit] = {
 }  # fmt: skip
 """Factors of CLDR's units: to metre, square metre, litre, kilogram, second, metre a second, degree Celsius, ..."""
 
-CURRENCIES = tuple(
-    "USD EUR GBP JPY CNY AUD CAD CHF HKD NZD SEK NOK DKK KRW INR RUB BRL MXN ZAR TRY PLN CZK HUF ILS SGD THB".split()
+CURRENCIES = vocabulary(
+    "USD EUR GBP JPY CNY AUD CAD CHF HKD NZD SEK NOK DKK KRW INR RUB BRL MXN ZAR TRY PLN CZK HUF ILS SGD THB"
 )
 _SYMBOLS = {
     "US$": "USD", "A$": "AUD", "AU$": "AUD", "C$": "CAD", "CA$": "CAD", "HK$": "HKD", "NZ$": "NZD", "R$": "BRL", "S$": "SGD",
@@ -169,7 +171,9 @@ def units_of(language: str) -> dict[str, Unit]:
         for length in ("long", "short"):
             for count in (1, 2, 5):
                 try:
-                    text = _NUMBER.sub("", format_unit(count, name, length=length, locale=locale)).strip(" \u00a0\u202f.")
+                    text = _NUMBER.sub("", format_unit(count, name, length=length, locale=locale)).strip(
+                        " \u00a0\u202f."
+                    )
                 except (KeyError, ValueError):
                     continue
                 if text:
