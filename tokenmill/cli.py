@@ -18,6 +18,8 @@ import threading
 import traceback
 from collections.abc import Sequence
 
+from tokenmill import COMMAND
+
 JOBS = {
     "knowledge": ("tokenmill.pipelines.knowledge.job", "rewrite documents in diverse styles, verified for fidelity"),
     "math": (
@@ -35,7 +37,7 @@ QUIET = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_VERBOSITY": "error"}
 
 def arguments(job: str = "") -> argparse.ArgumentParser:
     """The parser of all subcommands; where `job` names one, the others, which take seconds to import, stay empty."""
-    parser = argparse.ArgumentParser(prog="beam_runner.py", description=__doc__.split("\n", 1)[0], allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog=COMMAND[-1], description=__doc__.split("\n", 1)[0], allow_abbrev=False)
     commands = parser.add_subparsers(dest="job", required=True, metavar="JOB")
     for name, (path, help) in JOBS.items():
         if job in JOBS and name != job:
@@ -93,7 +95,7 @@ def main(argv: Sequence[str]) -> int:
 
         spelled = spelled_out(argv)
     args, beam_args = arguments(argv[0] if argv else "").parse_known_args(spelled)
-    args.command_line = ["python", "beam_runner.py", *argv]
+    args.command_line = [*COMMAND, *argv]
     if hasattr(args, "chain") or hasattr(args, "make"):
         from apache_beam.io.filesystems import FileSystems
         from apache_beam.options.pipeline_options import PipelineOptions
