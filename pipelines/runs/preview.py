@@ -15,6 +15,7 @@ from tokenmill.inference.roles import Models
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.inputs import Inputs
 from tokenmill.pipelines.runs.job import Job
+from tokenmill.pipelines.runs.options import RunOptions
 from tokenmill.pipelines.runs.preflight import check_models
 from tokenmill.pipelines.runs.read_rows import parsed_rows
 from tokenmill.pipelines.runs.terminal import Terminal
@@ -24,9 +25,10 @@ from tokenmill.schemas.documents import FailedRow
 LONGEST = 3000
 
 
-def show(job: Job, inputs: Inputs, models: Models, count: int) -> int:
+def show(job: Job, inputs: Inputs, models: Models, options: RunOptions) -> int:
     """Run the step on the first rows and print what came of them; answers are kept in the cache for the real run."""
-    rows = list(itertools.islice(parsed_rows(inputs.pieces, job.parser, job.max_row_bytes), count))
+    read = job.given or parsed_rows(inputs.pieces, job.parser, options.max_document_bytes)
+    rows = list(itertools.islice(read, options.preview))
     if not rows:
         raise UsageError("none of the first rows can be read")
     tasks = [task for row in rows for task in job.tasks(row)]
@@ -79,6 +81,7 @@ def _show(job: Job, task: Any, outcome: Any, console: Terminal) -> None:
         return
     if isinstance(outcome, FailedRow):
         console.print(Text(f"{outcome.id}  failed: {outcome.error}: {outcome.message}", style="red"))
+        console.print(Text(f"  {_short(outcome.excerpt)}", style="dim"))
         return
     row = outcome.row
     if isinstance(outcome, Rejected):
