@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from tokenmill.inference.cache.base import open_cache
+from tokenmill.inference.cache.open import open_cache
 from tokenmill.inference.circuit import Circuit
 from tokenmill.inference.client import Client, Endpoint, Player
 from tokenmill.inference.errors import RunStopped

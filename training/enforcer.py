@@ -70,7 +70,7 @@ class Enforcer:
             raise ValueError("tool choice: 'required' needs tools")
         self._matchers: dict[int, Any] = {}
         self._read: dict[int, int] = {}
-        self._begin, self._section_end = tokenizer.special(_BEGIN), tokenizer.special(_END)
+        self._begin = tokenizer.special(_BEGIN)
         self._end = self._only(vocab_size, tokenizer.special("<|im_end|>"))
         self._call = self._only(vocab_size, self._begin)
         self._free = torch.arange(vocab_size) < len(tokenizer)

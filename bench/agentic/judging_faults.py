@@ -124,12 +124,6 @@ def _specs(case: Case, kind: type) -> Iterator[tuple[str, Any]]:
             yield criterion.id, spec
 
 
-def _meeting(case: Case, steps: Steps, criterion: str) -> list[dict[str, Any]]:
-    """The calls of a trajectory that meet a criterion, as its steps have them."""
-    calls = [call for step in steps for call in step.calls]
-    return [calls[index] for index in Calls(play(case, steps), case.task.rubric).meeting(criterion)]
-
-
 def _attempts(case: Case, steps: Steps, criterion: str) -> list[dict[str, Any]]:
     calls = [call for step in steps for call in step.calls]
     return [calls[index] for index in Calls(play(case, steps), case.task.rubric).attempts(criterion)]

@@ -27,14 +27,14 @@ from typing import Any
 import psutil
 from tokenmill.bench.servers.mill import documents
 
-ROOT = Path(__file__).resolve().parents[2]
+from tokenmill import IMPORT_ROOT
 
 
 @contextmanager
 def server(count: int, sentences: int, latency: float) -> Iterator[str]:
     command = [sys.executable, "-m", "tokenmill.bench.throughput.server", "--documents", str(count)]
     command += ["--sentences", str(sentences), "--latency", str(latency)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=IMPORT_ROOT)
     try:
         assert process.stdout is not None
         yield process.stdout.readline().strip()
@@ -60,7 +60,9 @@ class Command:
 
     def __init__(self, command: list[str], watched: bool = True) -> None:
         started = time.monotonic()
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        process = subprocess.Popen(
+            command, cwd=IMPORT_ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
         self.peak = 0
         watcher = threading.Thread(target=self._watch, args=(process,))
         if watched:
@@ -87,7 +89,7 @@ class Command:
 
 def pipeline(source: Path, out: Path, cache: Path, url: str, in_flight: int, workers: int, *more: str) -> list[str]:
     return [
-        sys.executable, "beam_runner.py", "knowledge", "--input", str(source), "--output", str(out),
+        sys.executable, "-m", "tokenmill", "knowledge", "--input", str(source), "--output", str(out),
         "--llm", f"scripted@{url}", "--cache", str(cache), "--rephrasings", "1", "--no-judge", "--no-similarity",
         "--max-concurrency", str(in_flight // workers), "--direct_running_mode=multi_processing",
         f"--direct_num_workers={workers}", *more,

@@ -86,7 +86,7 @@ return {stored, spent, granted}
 
 
 class RedisCache(BatchedCache):
-    """`inference.cache.base.Cache` in Redis; open it through `inference.cache.base.open_cache`."""
+    """`inference.cache.base.Cache` in Redis; open it through `inference.cache.open.open_cache`."""
 
     patience = 60.0
     """Seconds for which a server that does not answer is tried again before the run stops."""

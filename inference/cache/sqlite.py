@@ -63,7 +63,7 @@ _INHERITED: list[sqlite3.Connection] = []
 
 
 class SqliteCache(BatchedCache):
-    """`inference.cache.base.Cache` in a SQLite file; open it through `inference.cache.base.open_cache`.
+    """`inference.cache.base.Cache` in a SQLite file; open it through `inference.cache.open.open_cache`.
 
     Reads and commits run on the event loop itself: a read takes microseconds, a commit of a batch less than a hop
     to a thread and back, and a taken write lock is waited for with the loop running.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import importlib.metadata
 import platform
@@ -22,6 +21,7 @@ from tokenmill.pipelines.report.formatting import one_line
 from tokenmill.pipelines.report.masking import masked_command, masked_text
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.folder import OutputFolder, an_example, count_column
+from tokenmill.pipelines.runs.options import RunOptions
 from tokenmill.pipelines.transforms import FAILED
 from tokenmill.schemas.manifest import Manifest
 
@@ -36,12 +36,12 @@ class Begun:
     clock: float = field(default_factory=time.monotonic)
 
 
-def check_utf8(args: argparse.Namespace, inputs: Iterable[str]) -> None:
+def check_utf8(command: Iterable[str], inputs: Iterable[str]) -> None:
     """
     Raises:
         UsageError: a word of the command or an input's name is not UTF-8, and no manifest could name it.
     """
-    for text in (*args.command_line, *inputs):
+    for text in (*command, *inputs):
         try:
             text.encode()
         except UnicodeEncodeError:
@@ -50,7 +50,7 @@ def check_utf8(args: argparse.Namespace, inputs: Iterable[str]) -> None:
 
 def record(
     begun: Begun,
-    args: argparse.Namespace,
+    options: RunOptions,
     paths: Mapping[str, list[str]],
     *,
     packages: Sequence[str],
@@ -61,15 +61,15 @@ def record(
     """The manifest of a run whose rows are written.
 
     Args:
-        args: `command_line` and `seed` are read.
+        options: `command`, `seed` and `stages` are read.
         paths: the shards of `data`, `rejected` and `failed`.
         packages: those whose versions shape the rows.
         models, used: what `described_models` and `described_prompts` gave.
         particulars: the other fields of `Manifest`.
     """
     return Manifest(
-        command=masked_command(args.command_line),
-        seed=args.seed,
+        command=masked_command(options.command),
+        seed=options.seed,
         started=begun.at.isoformat(timespec="seconds"),
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
         duration_s=round(time.monotonic() - begun.clock, 3),
@@ -80,6 +80,7 @@ def record(
         errors=count_column(paths["failed"], "error"),
         languages=count_column(paths["data"], "language"),
         licenses=count_column(paths["data"], "license"),
+        stages=list(options.stages),
         **particulars,
     )
 

@@ -27,7 +27,7 @@ from tokenmill.training.checkpoint import (
 from tokenmill.training.model import Model
 from tokenmill.training.optim import MuonClip
 
-from tests.training.test_model import VARIANTS, random_model
+from tests.training.model.test_model import VARIANTS, random_model
 
 TINY = VARIANTS["plain"]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 from tokenmill.training.checkpoint import load_model, read_config
-from tokenmill.training.metrics import TIMED, MetricsLog, read_metrics
+from tokenmill.training.metrics import MetricsLog, read_metrics
 from tokenmill.training.pretrain import main
 from tokenmill.training.tokenizer import Tokenizer
 
@@ -30,6 +30,10 @@ def environment(**more: str) -> dict[str, str]:
 
 def command(*flags: object) -> list[str]:
     return [sys.executable, "-m", "tokenmill.training.pretrain", *map(str, flags)]
+
+
+TIMED = ("seconds", "tokens_per_second")
+"""Fields that differ from run to run; all others are the same for the same command on a CPU."""
 
 
 def curve(folder: Path) -> list[dict]:

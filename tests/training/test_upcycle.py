@@ -16,7 +16,7 @@ from tokenmill.training.expert_load import ExpertUsage, expert_usage, gini
 from tokenmill.training.upcycle import main as upcycle_main
 from tokenmill.training.upcycle import upcycle
 
-from tests.training.test_model import VARIANTS, random_model
+from tests.training.model.test_model import VARIANTS, random_model
 
 DENSE = VARIANTS["dense"]
 

@@ -76,10 +76,6 @@ class CodeWorld:
         """`{"files": {path: {"sha256", "bytes", "content", "executable"} or {"link"}}}`."""
         return {"files": self.workspace.state}
 
-    def snapshot(self) -> dict[str, Any]:
-        """The state, as JSON can hold it."""
-        return self.state
-
     async def call(self, name: str, arguments: str, number: int) -> ToolResult:
         """Run a call. Nothing is drawn here: what happens is what happens.
 

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 from tokenmill.training.data.rows import InputError, Shards, ShuffledRows, find_files, iterate_rows, open_shards
-from tokenmill.training.template import Style, TemplateError, declaration, encode_segments, normalize_row, render
+from tokenmill.training.encoding import encode_segments
+from tokenmill.training.template import Style, TemplateError, declaration, normalize_row, render
 from tokenmill.training.tokenizer import Tokenizer
 
 ENCODED_AT_ONCE = 256

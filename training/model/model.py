@@ -9,7 +9,7 @@ import torch
 from tokenmill.training.model.block import Block, LayerStats
 from tokenmill.training.model.cache import LatentCache
 from tokenmill.training.model.config import ModelConfig
-from tokenmill.training.model.experts import Experts, Implementation
+from tokenmill.training.model.experts import Experts
 from tokenmill.training.model.loss import linear_cross_entropy
 from tokenmill.training.model.mask import PADDING, attention_mask, cached_mask, restart_positions
 from tokenmill.training.model.moe import Gate
@@ -214,12 +214,6 @@ class Model(nn.Module):
             gate.e_score_correction_bias += rate_now * (change - change.mean())
         self.expert_counts.zero_()
         return counts
-
-    def use_experts(self, implementation: Implementation) -> None:
-        """Choose how experts are computed, "grouped" or the plain "loop"."""
-        for module in self.modules():
-            if isinstance(module, Experts):
-                module.implementation = implementation
 
     def compile_layers(self) -> None:
         """Compile each layer in place; worth its minutes on a GPU in bf16, where grouped products compile too."""

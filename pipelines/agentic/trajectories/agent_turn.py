@@ -25,6 +25,9 @@ from tokenmill import prompts
 
 Protocol = Literal["native", "json"]
 NATIVE, JSON = "native", "json"
+CUT_OFF, EMPTY_TURN, INVALID_TURN = "cut_off", "empty_turn", "invalid_turn"
+"""Why a turn cannot be used: cut off by the answer's length limit or a content filter, neither text nor call, no valid
+answer of the `json` protocol."""
 AGENT_PROMPT, RESULTS_PROMPT = "trajectory/json_agent", "trajectory/results"
 PROMPTS = {NATIVE: (), JSON: (AGENT_PROMPT, RESULTS_PROMPT, REPAIR)}
 """Prompts that a protocol adds to the agent's own."""
@@ -45,7 +48,7 @@ class AgentTurn:
     tokens: int = 0
     """Length of the conversation by now, as billed."""
     problem: str = ""
-    """Why the turn cannot be used: `cut_off`, `empty_turn`, `invalid_turn`; empty when it can."""
+    """Why the turn cannot be used; empty when it can."""
 
     @property
     def malformed(self) -> int:
@@ -80,7 +83,7 @@ async def take_turn(
     try:
         found = await ask_json(ask, sent, answer_schema(tools), to="writer", **params)
     except StructuredAnswerInvalid:
-        return AgentTurn(ChatMessage(role="assistant"), problem="invalid_turn")
+        return AgentTurn(ChatMessage(role="assistant"), problem=INVALID_TURN)
     calls = [(call["tool"], call["arguments"]) for call in found.value.get("calls", ())]
     return _turn(found.value.get("reply", ""), calls, counter, found.answers[-1].usage.total)
 
@@ -162,7 +165,7 @@ def _native(answer: Answer, tools: list[dict[str, Any]], counter: int) -> AgentT
         calls.append((bare if bare in known else name, function.get("arguments")))
     turn = _turn(answer.text, calls, counter, answer.usage.total)
     if answer.finish_reason in ("length", "content_filter") or opens_thinking(answer.text):
-        return AgentTurn(turn.message, turn.arguments, turn.tokens, "cut_off")
+        return AgentTurn(turn.message, turn.arguments, turn.tokens, CUT_OFF)
     return turn
 
 
@@ -178,7 +181,7 @@ def _turn(text: str, calls: Sequence[tuple[str, Any]], counter: int, tokens: int
         )
     text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").strip()
     message = ChatMessage(role="assistant", content=text or None, tool_calls=made or None)
-    return AgentTurn(message, tuple(written), tokens, "" if text or made else "empty_turn")
+    return AgentTurn(message, tuple(written), tokens, "" if text or made else EMPTY_TURN)
 
 
 def _dump(value: Any) -> str:

@@ -17,9 +17,7 @@ from tokenmill.tools_repo.world import ToolResult, World
 
 USER_DONE, USER_GAVE_UP = "user_done", "user_gave_up"
 TURN_LIMIT, CALL_LIMIT, TOKEN_LIMIT = "turn_limit", "call_limit", "token_limit"
-CUT_OFF, EMPTY_TURN, INVALID_TURN = "cut_off", "empty_turn", "invalid_turn"
-"""How a trajectory can end. The last three are turns of the agent that cannot be used: cut off by the answer's length
-limit or a content filter, neither text nor call, no valid answer of the `json` protocol."""
+"""How a trajectory can end, beside the turns of the agent that cannot be used (`agent_turn`)."""
 
 
 class UserFailed(RowError):

@@ -29,7 +29,6 @@ class View:
     registered in `views.registry`; this class shows the columns of whatever row as they are."""
 
     rows = "rows"
-    made = "Written and judged"
     facet = "Style"
     """Name of what samples can be chosen by."""
     facets: tuple[tuple[str, str], ...] = (("style", "Kept by style"),)
@@ -58,7 +57,7 @@ class View:
         return [
             ("Input rows read", counts.get("read"), "plain"),
             ("Pieces of work", tasks, "plain"),
-            (self.made, tasks - (failed - counts.get("unreadable", 0)), "plain"),
+            ("Written and judged", tasks - (failed - counts.get("unreadable", 0)), "plain"),
             ("Kept", kept, "kept"),
             ("Kept at first try", kept - survey.data.repaired if survey.data.repaired else None, "kept"),
         ]

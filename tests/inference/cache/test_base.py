@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tokenmill.inference.cache.base import Codec, Entry, open_cache
+from tokenmill.inference.cache.base import Codec, Entry
+from tokenmill.inference.cache.open import open_cache
 from tokenmill.inference.cache.sqlite import APPLICATION_ID, NEWEST, SCHEMA
 from tokenmill.inference.errors import CacheBroken
 
@@ -230,7 +231,8 @@ def test_threads_with_a_loop_each_share_the_file(path):
 
 WRITER = """
     import asyncio, hashlib, sys
-    from tokenmill.inference.cache.base import Entry, open_cache
+    from tokenmill.inference.cache.base import Entry
+    from tokenmill.inference.cache.open import open_cache
 
     async def main(path, name, count):
         cache = open_cache(path, run="r")
@@ -439,7 +441,8 @@ def test_a_damaged_file_is_one_clear_line(path):
 
 FILL = """
     import asyncio, hashlib, os, resource, sys
-    from tokenmill.inference.cache.base import Entry, open_cache
+    from tokenmill.inference.cache.base import Entry
+    from tokenmill.inference.cache.open import open_cache
     from tokenmill.inference.errors import CacheBroken
 
     async def main(path, limit):

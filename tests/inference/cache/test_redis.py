@@ -11,7 +11,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 import redis
-from tokenmill.inference.cache.base import Entry, open_cache
+from tokenmill.inference.cache.base import Entry
+from tokenmill.inference.cache.open import open_cache
 from tokenmill.inference.errors import BudgetSpent, CacheBroken
 
 from tests.inference.redis_server import redis_server
@@ -308,7 +309,7 @@ def test_without_the_redis_package_the_extra_is_named():
     code = """
 import sys
 sys.modules["redis"] = None
-from tokenmill.inference.cache.base import open_cache
+from tokenmill.inference.cache.open import open_cache
 from tokenmill.inference.errors import CacheBroken
 try:
     open_cache("redis://localhost", run="r")
