@@ -129,12 +129,7 @@ def models_of(job: Job, options: RunOptions, state: str) -> Models:
 
 
 def _run(
-    job: Job,
-    options: RunOptions,
-    beam_args: Sequence[str],
-    found: inputs.Inputs,
-    models: Models,
-    out: OutputFolder,
+    job: Job, options: RunOptions, beam_args: Sequence[str], found: inputs.Inputs, models: Models, out: OutputFolder
 ) -> int:
     config = {**job.config, **shaping(options, RunOptions)}
     served, used = described_models(job.roles), described_prompts(job.prompts)
@@ -183,16 +178,14 @@ def _run(
         counts["lost"] = sum(lost.values())
     counts |= job.counts(counts, lambda kind, column: count_column(paths[kind], column))
     manifest = record(
-        begun,
+        job,
         options,
+        begun,
         paths,
-        packages=job.packages,
-        models=served,
-        used=used,
-        job=job.name,
-        title=job.title,
         config=config,
         fingerprint=fingerprint,
+        models=served,
+        prompts=used,
         inputs=found.manifest(counters),
         counts=counts,
         calls=described_calls(job.roles, counters, load_prices(options.prices)),
