@@ -14,9 +14,12 @@ import importlib
 import logging
 import os
 import sys
+import threading
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
+from tokenmill import COMMAND
 from tokenmill.schemas.flags import UsageError, add_flags, from_namespace
 
 COMMANDS = {
@@ -39,6 +42,10 @@ COMMANDS = {
 several more."""
 
 
+QUIET = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_VERBOSITY": "error"}
+"""Environment that keeps progress bars and warnings of the Hub's libraries out of logs, where nobody watches them."""
+
+
 def load(command: str) -> Any:
     """The `COMMAND` of a subcommand such as `tools harvest`: its `options`, and `run(options, beam_args)`."""
     return _module(command).COMMAND
@@ -46,7 +53,7 @@ def load(command: str) -> Any:
 
 def arguments(words: Sequence[str]) -> argparse.ArgumentParser:
     """The parser of all subcommands; only that which the words name, which takes seconds to import, has its flags."""
-    parser = _Parser(prog="beam_runner.py", description=__doc__.split("\n", 1)[0], allow_abbrev=False)
+    parser = _Parser(prog=COMMAND[-1], description=__doc__.split("\n", 1)[0], allow_abbrev=False)
     kinds = {"": parser.add_subparsers(required=True, metavar="JOB")}
     for name, (_, help) in COMMANDS.items():
         above, _, last = name.rpartition(" ")
@@ -70,28 +77,47 @@ def arguments(words: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def command() -> int:
+    """The life of a process that does nothing but run the command line it was given; the exit code."""
+    debug = bool(os.environ.get("TOKENMILL_DEBUG"))
+    logging.basicConfig(level=logging.DEBUG if debug else logging.ERROR)
+    if not debug:
+        # What ends a run is told in one line; Beam would print the traceback of every layer first.
+        logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
+        threading.excepthook = _complain
+    if not sys.stderr.isatty():
+        os.environ |= {**QUIET, **os.environ}
+    gc.set_threshold(50_000, 20, 50)  # imports and rollouts make many objects and few cycles
+    try:
+        return main(sys.argv[1:])
+    except KeyboardInterrupt:  # before there was a run
+        print("tokenmill: interrupted", file=sys.stderr)
+        return 130
+    finally:
+        gc.freeze()  # Python need not look for garbage in what ends with the process
+
+
+def _complain(broken: threading.ExceptHookArgs) -> None:
+    """Print what broke in a thread, but for Beam's own, which miss a worker that has ended: the run tells that better."""
+    frames = traceback.walk_tb(broken.exc_traceback)
+    if not any(frame.f_globals.get("__name__", "").startswith("apache_beam.") for frame, _ in frames):
+        threading.__excepthook__(broken)
+
+
+def main(argv: Sequence[str]) -> int:
     """Run a command line; the exit code."""
-    logging.basicConfig(level=logging.DEBUG if os.environ.get("TOKENMILL_DEBUG") else logging.ERROR)
-    argv = list(sys.argv[1:] if argv is None else argv)
+    argv = list(argv)
     words = argv
-    if (
-        argv[:1] == ["agentic"]
-        and (len(argv) == 1 or argv[1].startswith("-"))
-        and argv[1:2] not in (["-h"], ["--help"])
-    ):
+    if argv[:1] == ["agentic"] and argv[1:2] not in (["-h"], ["--help"]) and not (argv[1:2] and argv[1][0] != "-"):
         words = ["agentic", "run", *argv[1:]]
-    gc.disable()  # imports make many objects and no garbage
     try:
         given, beam_args = arguments(words).parse_known_args(words)
-        command = load(given.subcommand)
-        options = from_namespace(command.options, given)
+        job = load(given.subcommand)
+        options = from_namespace(job.options, given)
     except UsageError as error:
         print(f"tokenmill: {error}", file=sys.stderr)
         return 2
-    finally:
-        gc.enable()
-    return command.run(options, beam_args, ["python", "beam_runner.py", *argv])
+    return job.run(options, beam_args, [*COMMAND, *argv])
 
 
 class _Parser(argparse.ArgumentParser):
@@ -103,7 +129,3 @@ class _Parser(argparse.ArgumentParser):
 
 def _module(command: str) -> Any:
     return importlib.import_module(f"tokenmill.pipelines.{COMMANDS[command][0]}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

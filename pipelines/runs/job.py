@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import apache_beam as beam
-from rich.console import RenderableType
 from tokenmill.inference.roles import Models, Role
 from tokenmill.pipelines.runs.inputs import Inputs
 from tokenmill.pipelines.transforms.rollout import Step
@@ -74,9 +73,5 @@ class Job:
     counts: Callable[[dict[str, int], Counted], dict[str, int]] = lambda counts, column: {}
     """What else the manifest counts, or counts differently: of its counts, and of `column(kind, name)`, how often each
     value of a column occurs in the rows of a kind."""
-    source: Callable[[Any], str] = lambda row: row.source_text
-    """The text that a finished row was made from, for previews."""
-    view: Callable[[Any], RenderableType] | None = None
-    """How a finished row is shown in a preview; by default source and text side by side, with the verdicts."""
     notes: tuple[str, ...] = ()
     """Warnings to print before the run."""

@@ -42,6 +42,8 @@ from tokenmill.pipelines.transforms.sources import COUNTED_FILES, PARQUET, ends_
 from tokenmill.schemas.flags import as_flags, shaping
 from tokenmill.schemas.manifest import Manifest
 
+from tokenmill import COMMAND as PROGRAM
+
 SHARD_BYTES = 64_000_000
 """Input bytes per output shard, all rephrasings counted."""
 FEW, SMALL_SHARD_BYTES = 16, 1_000_000
@@ -71,7 +73,7 @@ class Command:
         """
         # A pipeline does this too, but files are looked for before there is one, and S3 is not to be had without.
         FileSystems.set_options(PipelineOptions(list(beam_args)))
-        words = command or ["python", "beam_runner.py", *self.name.split(), *as_flags(options), *beam_args]
+        words = command or [*PROGRAM, *self.name.split(), *as_flags(options), *beam_args]
         options = dataclasses.replace(options, command=tuple(words))
         if self.chain is not None:
             return ended(lambda: self.chain(options, beam_args))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
 
 from tokenmill.inference.spec import parse_spec
 from tokenmill.pipelines.agentic.agents.dag import AGENT, PROMPTS, WriteAgent, build
@@ -18,7 +17,6 @@ from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command
 from tokenmill.pipelines.runs.options import RecordOptions, is_embedded, of_data, roles, too_small
 from tokenmill.pipelines.transforms.records import RecordParser
-from tokenmill.schemas.agentic import Agent
 from tokenmill.schemas.flags import flag, positive, shaping
 from tokenmill.schemas.toolsets import ToolSet
 from tokenmill.tools_repo.agents.likeness import AgentLikeness
@@ -114,7 +112,6 @@ def job(options: AgentsOptions) -> Job:
             "likeness": likeness and likeness.words,
             **{name: getattr(step, name) for name in ("tries", "temperature", "top_p", "max_tokens")},
         },
-        view=view,
         found=found,
         notes=(*notes, *too_small(options.llm, "write agents")),
     )
@@ -135,13 +132,3 @@ def estimate(step: WriteAgent, toolset: ToolSet) -> tuple[dict[str, Plan], dict[
     if not toolset.entities:
         one += Plan(2, 1_100 + 2 * shown, WORLD_TOKENS)
     return {"writer": one}, {"writer": one.with_tries(step.tries)}
-
-
-def view(agent: Agent) -> Any:
-    """An agent as a preview shows it."""
-    from rich.text import Text
-
-    names = ", ".join(f"{t.name}*" if t.name in agent.distractors else t.name for t in agent.tools)
-    text = Text.assemble((f"{agent.role}\n", "bold"), (f"{agent.sampling}: {names}\n\n", "dim"), agent.system)
-    detail = getattr(agent, "detail", "")
-    return Text.assemble(text, (f"\n\n{detail}", "yellow")) if detail else text

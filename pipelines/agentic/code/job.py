@@ -8,10 +8,9 @@ from functools import partial
 from tokenmill.inference.spec import parse_spec
 from tokenmill.pipelines.agentic.code.parse import CodeTaskParser
 from tokenmill.pipelines.agentic.code.rollout import SYSTEM, RunCodeTask
-from tokenmill.pipelines.agentic.trajectories.attempt import Players, Try
+from tokenmill.pipelines.agentic.trajectories.attempt import Attempt, ModelNames
 from tokenmill.pipelines.agentic.trajectories.dag import Trajectories, build
 from tokenmill.pipelines.agentic.trajectories.options import TryOptions
-from tokenmill.pipelines.agentic.trajectories.preview import view
 from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.job import Job, Plan
@@ -56,7 +55,7 @@ def job(options: CodeOptions) -> Job:
         raise UsageError(f"code is run in a sandbox only: {error}") from None
     parser = CodeTaskParser(time_limit=options.test_seconds)
     step = RunCodeTask(
-        players=Players(parse_spec(options.llm).model),
+        models=ModelNames(parse_spec(options.llm).model),
         runtime=runtime,
         protocol=options.protocol,
         limits=options.limits(),
@@ -70,7 +69,7 @@ def job(options: CodeOptions) -> Job:
         step=step,
         parser=parser,
         roles=roles(options, "writer"),
-        tasks=config.tries,
+        tasks=config.attempts,
         tasks_per_row=options.samples,
         build=partial(build, config),
         estimate=partial(estimate, step),
@@ -80,7 +79,6 @@ def job(options: CodeOptions) -> Job:
             "limits": {name: getattr(step.limits, name) for name in ("turns", "calls", "tokens")},
             **{name: getattr(step, name) for name in ("protocol", "temperature", "top_p", "max_tokens")},
         },
-        view=view,
     )
 
 
@@ -91,7 +89,7 @@ TURNS, ANSWER, RESULT = 6, 250, 300
 """Turns of an ordinary try, and tokens of an answer and of what comes back from its call."""
 
 
-def estimate(step: RunCodeTask, element: Try[CodeTask]) -> tuple[dict[str, Plan], dict[str, Plan]]:
+def estimate(step: RunCodeTask, element: Attempt[CodeTask]) -> tuple[dict[str, Plan], dict[str, Plan]]:
     """Calls and tokens of one try: as many turns as an ordinary one takes, and as many as the limits allow."""
     fixed = count_tokens(prompts.load(SYSTEM).text) + count_tokens(element.task.instructions) + 700
     return {"writer": _talk(step, fixed, TURNS)}, {"writer": _talk(step, fixed, step.limits.turns)}

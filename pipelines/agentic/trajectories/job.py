@@ -7,11 +7,10 @@ from functools import partial
 from typing import Any
 
 from tokenmill.inference.spec import parse_spec
-from tokenmill.pipelines.agentic.trajectories.attempt import Players, Try
+from tokenmill.pipelines.agentic.trajectories.attempt import Attempt, ModelNames
 from tokenmill.pipelines.agentic.trajectories.dag import Trajectories, build
 from tokenmill.pipelines.agentic.trajectories.executable_worlds import ExecutableWorlds, find_engines
 from tokenmill.pipelines.agentic.trajectories.options import TryOptions
-from tokenmill.pipelines.agentic.trajectories.preview import view
 from tokenmill.pipelines.agentic.trajectories.rollout import RunTrajectory
 from tokenmill.pipelines.agentic.trajectories.worlds import ENGINES, EXECUTABLE, SIMULATOR, SimulatedWorlds
 from tokenmill.pipelines.rollouts.chunking import count_tokens
@@ -83,7 +82,7 @@ def job(options: TrajectoriesOptions) -> Job:
         pieces, stamps = find_engines(options.engines)
         worlds = ExecutableWorlds(pieces, odds)
     step = RunTrajectory(
-        players=Players(**{role: parse_spec(given.spec).model for role, given in chosen.items()}),
+        models=ModelNames(**{role: parse_spec(given.spec).model for role, given in chosen.items()}),
         worlds=worlds,
         protocol=options.protocol,
         limits=options.limits(),
@@ -98,7 +97,7 @@ def job(options: TrajectoriesOptions) -> Job:
         step=step,
         parser=config.parser,
         roles=chosen,
-        tasks=config.tries,
+        tasks=config.attempts,
         tasks_per_row=options.samples,
         build=partial(build, config),
         estimate=partial(estimate, step),
@@ -110,7 +109,6 @@ def job(options: TrajectoriesOptions) -> Job:
             "limits": {name: getattr(step.limits, name) for name in ("turns", "calls", "tokens")},
             **{name: getattr(step, name) for name in ("protocol", "temperature", "top_p", "max_tokens")},
         },
-        view=view,
     )
 
 
@@ -123,7 +121,7 @@ PROMPT = 1500
 """Tokens of the instructions that the user's, the simulator's and the judge's prompts hold, about."""
 
 
-def estimate(step: RunTrajectory, element: Try[AgentTask]) -> tuple[dict[str, Plan], dict[str, Plan]]:
+def estimate(step: RunTrajectory, element: Attempt[AgentTask]) -> tuple[dict[str, Plan], dict[str, Plan]]:
     """Calls and tokens of one try, by role: as the reference solution goes, and when every limit is used up."""
     task = element.task
     fixed = count_tokens(task.agent.system) + sum(

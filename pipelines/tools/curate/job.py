@@ -20,7 +20,6 @@ from tokenmill.pipelines.runs.options import of_data
 from tokenmill.pipelines.tools.curate.dag import CurateTools, LookAtTool
 from tokenmill.pipelines.tools.curation import Curation, JudgeOnlyOptions, curation
 from tokenmill.pipelines.tools.parse import ToolParser, ValidateTools
-from tokenmill.pipelines.tools.preview import view
 from tokenmill.pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
 from tokenmill.pipelines.transforms.sinks import write_outputs
 from tokenmill.pipelines.transforms.sources import Piece, ReadRows
@@ -56,7 +55,6 @@ def job(options: CurateOptions) -> Job:
         estimate=partial(estimate, chosen),
         prompts=chosen.prompts,
         config=chosen.config,
-        view=view,
     )
 
 

@@ -34,7 +34,6 @@ from tokenmill.pipelines.tools.evolve.dag import (
     build_tools,
 )
 from tokenmill.pipelines.tools.evolve.estimate import estimate
-from tokenmill.pipelines.tools.preview import view
 from tokenmill.pipelines.transforms.files import whole_path
 from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
 from tokenmill.schemas.agentic import Domain
@@ -218,7 +217,7 @@ class Settings:
     def whole(self) -> Job:
         """Both at once, for an estimate and a preview."""
         step = EvolveTools(self.evolve, self.design, self.write)
-        return replace(self.tools(), step=step, parser=CategoryParser(), view=view, notes=self._notes)
+        return replace(self.tools(), step=step, parser=CategoryParser(), notes=self._notes)
 
     @property
     def _estimate(self):

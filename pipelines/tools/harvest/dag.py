@@ -24,7 +24,7 @@ from tokenmill.pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Rollout, Several
 from tokenmill.pipelines.transforms.sinks import write_outputs
 from tokenmill.pipelines.transforms.sources import Piece
-from tokenmill.schemas.documents import FailedRow
+from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.tools import RefusedTool, ToolSpec, from_mcp, refuse
 from tokenmill.tools_repo.harvest.harvester import Harvested, Harvester, HarvestFailed
 from tokenmill.tools_repo.harvest.server_lists import Source, slug
@@ -91,7 +91,7 @@ def ask(source: Source, harvester: Harvester | None) -> Offer | FailedRow:
 
 
 def _failed(source: Source, step: str, error: str, message: str, excerpt: str = "") -> FailedRow:
-    return FailedRow(source.name, source.name, source.file, source.row, step, error, message, excerpt[-500:])
+    return failed_row(source.name, step, error, message, excerpt[-500:], source_file=source.file, source_row=source.row)
 
 
 def specs(offer: Offer) -> Iterator[ToolSpec | RefusedTool | FailedRow]:

@@ -20,7 +20,6 @@ from tokenmill.pipelines.runs.launch import Command
 from tokenmill.pipelines.runs.options import default_cache, of_data
 from tokenmill.pipelines.tools.curation import Curation, JudgeOnlyOptions, curation
 from tokenmill.pipelines.tools.harvest.dag import HarvestTools, build
-from tokenmill.pipelines.tools.preview import view
 from tokenmill.schemas.flags import flag, more_than_zero, positive, shaping
 from tokenmill.tools_repo.harvest.harvester import Harvester
 from tokenmill.tools_repo.harvest.server_lists import Source, read_sources
@@ -117,7 +116,6 @@ def job(options: HarvestOptions) -> Job:
         },
         packages=("tokenmill", "apache-beam", "mcp", "uv", "jsonschema", "pyarrow"),
         counts=counts,
-        view=view,
     )
 
 

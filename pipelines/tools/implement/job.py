@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from tokenmill.inference.spec import parse_spec
 from tokenmill.pipelines.rollouts.chunking import count_tokens
@@ -24,7 +23,7 @@ from tokenmill.pipelines.tools.implement.dag import ImplementTools, build
 from tokenmill.pipelines.tools.parse import ToolParser, validated
 from tokenmill.pipelines.transforms.records import RecordParser
 from tokenmill.schemas.agentic import Domain
-from tokenmill.schemas.engines import Engine, EngineTask
+from tokenmill.schemas.engines import EngineTask
 from tokenmill.schemas.flags import flag, not_negative, positive
 from tokenmill.schemas.tools import RefusedTool, ToolSpec
 from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
@@ -85,7 +84,6 @@ def job(options: ImplementOptions) -> Job:
             "input": stamps,
             **{name: getattr(step, name) for name in ("tries", "batch", "temperature", "top_p", "max_tokens")},
         },
-        view=view,
         found=found,
         notes=(*notes, *too_small(options.llm, "write tools")),
     )
@@ -149,14 +147,3 @@ def estimate(step: ImplementTools, task: EngineTask) -> tuple[dict[str, Plan], d
         part = task.tools[at : at + step.batch]
         one += Plan(1, fixed + sum(count_tokens(describe(tool)) for tool in part), CODE_TOKENS * len(part))
     return {"writer": one}, {"writer": one.with_tries(step.tries)}
-
-
-def view(engine: Engine) -> Any:
-    """An engine as a preview shows it."""
-    from rich.console import Group
-    from rich.syntax import Syntax
-    from rich.text import Text
-
-    shown: list[Any] = [Syntax(module.code, "python", word_wrap=True) for module in engine.modules]
-    shown += [Text(f"{fault.tool}: {fault.detail}", "yellow") for fault in engine.missing]
-    return Group(*shown)
