@@ -19,6 +19,7 @@ import numpy as np
 from markupsafe import Markup
 from tokenmill.pipelines.report import charts, figures, templates
 from tokenmill.pipelines.report.masking import masked, masked_command, masked_text
+from tokenmill.pipelines.report.reasons import meanings
 from tokenmill.pipelines.report.samples import sample_view, short
 from tokenmill.pipelines.report.stages import stage_entry, stage_line
 from tokenmill.pipelines.report.survey import RATIO_MAX, Survey, quantile, survey_run
@@ -55,6 +56,7 @@ def write_report(out: Path, manifest: Manifest, survey: Survey | None = None) ->
         stages=_stages(manifest),
         reasons=_bars(manifest.reasons, "refused"),
         errors=_bars(manifest.errors, "failed"),
+        means={folder: meanings(folder) for folder in ("rejected", "failed")},
         facets=[(heading, bars) for column, heading in words.facets if (bars := _kept_by(column, survey))],
         tools=survey.tools and survey.tools.tables(),
         pictures=[(p.title, _data_url(p.content)) for p in survey.tools.pictures] if survey.tools else [],
