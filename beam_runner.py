@@ -9,7 +9,7 @@ Where Tokenmill is installed, `tokenmill knowledge …` is the same. Flags that 
 
 import sys
 
-from tokenmill.cli import main
+from tokenmill.cli import command
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command())

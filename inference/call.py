@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Protocol
@@ -158,22 +157,6 @@ def _estimated(usage: Usage, call: Call, message: dict[str, Any]) -> Usage:
     return Usage(prompt, usage.completion or min(said, call.limit), usage.cached)
 
 
-class Note:
-    """What was worked out from an answer, kept beside it in the cache for later runs."""
-
-    __slots__ = ("_write", "value")
-
-    def __init__(self, value: bytes, write: Callable[[bytes], None]) -> None:
-        self.value = value
-        """The note of an earlier run, or of this one; empty when there is none."""
-        self._write = write
-
-    def keep(self, value: bytes) -> None:
-        """Replace the note. It may be lost when the process is killed."""
-        self.value = value
-        self._write(value)
-
-
 @dataclass(frozen=True)
 class Answer:
     """A parsed chat completion; `raw` is the paid body itself, kept so that a better parser never pays again."""
@@ -186,15 +169,11 @@ class Answer:
     tool_calls: tuple[dict[str, Any], ...] = ()
     raw: bytes = b""
     from_cache: bool = False
-    note: Note | None = field(default=None, compare=False, repr=False)
-    """What is known about the answer, where it came through a cache."""
     estimated: bool = False
     """Whether `usage` is an estimate, because the endpoint does not report it."""
 
     @classmethod
-    def parse(
-        cls, raw: bytes, *, call: Call | None = None, from_cache: bool = False, note: Note | None = None
-    ) -> Answer:
+    def parse(cls, raw: bytes, *, call: Call | None = None, from_cache: bool = False) -> Answer:
         """Read a response body.
 
         An answer may be without text: the model spent its limit before it came to any, or was silenced, and it would be
@@ -230,10 +209,10 @@ class Answer:
         if not (text.strip() or tool_calls or finish_reason in _CUT or (finish_reason == "stop" and usage.completion)):
             raise MalformedAnswer("the answer has neither text nor tool calls")
         estimated = call is not None and not (usage.prompt and (usage.completion or not (text or tool_calls)))
-        if estimated:
+        if call is not None and estimated:
             usage = _estimated(usage, call, message)
         text = without_thinking(text)
-        return cls(text, finish_reason, usage, model, tool_calls, raw, from_cache, note, estimated)
+        return cls(text, finish_reason, usage, model, tool_calls, raw, from_cache, estimated)
 
 
 def _text(content: Any) -> Any:

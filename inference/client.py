@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import openai
 import orjson
 from tokenmill.inference.cache.base import REFUSALS, Cache, Entry
-from tokenmill.inference.call import Answer, Call, MalformedAnswer, Message, Note, Usage, read_usage, tokens
+from tokenmill.inference.call import Answer, Call, MalformedAnswer, Message, Usage, read_usage, tokens
 from tokenmill.inference.circuit import Circuit
 from tokenmill.inference.errors import CallFailed, CallRefused, EndpointRejects
 from tokenmill.inference.limiter import AdaptiveLimiter
@@ -100,7 +99,7 @@ class Client:
         if running is None:
             entry = await self.cache.get(call.address, refusals=not self.models.retry_refused)
             if entry is not None:
-                answer = _read(entry, player, call, self._note(call, entry.note))
+                answer = _read(entry, player, call)
                 if answer is not None:
                     return answer
             running = self._asking.get(call.address)
@@ -145,14 +144,7 @@ class Client:
             call.address, Entry(200, raw), reservation=reservation, tokens=bill.tokens + answer.usage.total
         )
         # Another process may have paid for the same call first; everyone then uses its answer.
-        return (
-            answer
-            if stored.body == raw
-            else Answer.parse(stored.body, call=call, from_cache=True, note=self._note(call, stored.note))
-        )
-
-    def _note(self, call: Call, value: bytes = b"") -> Note:
-        return Note(value, partial(self.cache.note, call.address))
+        return answer if stored.body == raw else Answer.parse(stored.body, call=call, from_cache=True)
 
     async def _request(self, call: Call, player: Player, bill: _Bill) -> tuple[bytes, Answer]:
         """Requests until one is answered well; malformed answers on the way are added to the bill."""
@@ -166,7 +158,7 @@ class Client:
             try:
                 raw = await endpoint.client.complete(call.body)
                 endpoint.circuit.succeeded()
-                return raw, Answer.parse(raw, call=call, note=self._note(call))
+                return raw, Answer.parse(raw, call=call)
             except MalformedAnswer as error:
                 endpoint.circuit.succeeded()
                 _waste(raw, player.stats, bill)
@@ -243,13 +235,13 @@ def upper_bound(call: Call) -> int:
     return len(call.body) // 2 + 64 + call.limit
 
 
-def _read(entry: Entry, player: Player, call: Call, note: Note) -> Answer | None:
+def _read(entry: Entry, player: Player, call: Call) -> Answer | None:
     """An answer from the cache; None when it must be asked again."""
     if entry.status != 200:
         player.stats.refused += 1
         raise CallRefused(entry.status, entry.body)
     try:
-        answer = Answer.parse(entry.body, call=call, from_cache=True, note=note)
+        answer = Answer.parse(entry.body, call=call, from_cache=True)
     except MalformedAnswer:
         return None
     player.stats.cached += 1

@@ -104,4 +104,4 @@ def _price(where: str, value: Any) -> Price:
     for name in ("input", "output"):
         if name not in value:
             raise ValueError(f"{where}.{name} is missing; give USD per million tokens (0 for a local model)")
-    return Price(value["input"], value["output"], value.get("cached_input", value["input"]))
+    return Price(value["input"], value["output"], value["cached_input"] if "cached_input" in value else value["input"])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import os
 import threading
 import time
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from tokenmill.inference.cache.base import open_cache
+from tokenmill.inference.cache.open import open_cache
 from tokenmill.inference.circuit import Circuit
 from tokenmill.inference.client import Client, Endpoint, Player
 from tokenmill.inference.errors import RunStopped
@@ -68,7 +67,7 @@ class Runtime:
         self._reported: dict[str, RoleStats] = {}
         self._gauge = threading.Lock()
         self._tally: dict[str, int] = {}
-        self._tasks: set[asyncio.Task] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._thread = threading.Thread(target=self.loop.run_forever, name="tokenmill-runtime", daemon=True)
         self._thread.start()
         try:
@@ -87,7 +86,7 @@ class Runtime:
         """Run a coroutine on the loop and wait for its result."""
         return self.submit(coroutine).result()
 
-    def submit(self, coroutine: Coroutine[Any, Any, Any]) -> Future:
+    def submit(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
 
     def start(self, coroutines: list[Coroutine[Any, Any, None]]) -> None:
@@ -194,10 +193,6 @@ def obtain(models: Models) -> Runtime:
         runtime = _runtimes.get(key)
         if runtime is None:
             runtime = _runtimes[key] = Runtime(models)
-            # What is loaded by now stays: the garbage collector need not walk it again and again beside the rollouts.
-            gc.freeze()
-            # Rollouts make many short-lived objects and few cycles.
-            gc.set_threshold(50_000, 20, 50)
         runtime.users += 1
         return runtime
 

@@ -13,7 +13,7 @@ from jsonschema import ValidationError
 from jsonschema.exceptions import best_match
 from jsonschema.protocols import Validator
 from jsonschema.validators import validator_for
-from tokenmill.inference.call import Answer, Ask, Message, Usage
+from tokenmill.inference.call import Answer, Ask, Message
 from tokenmill.inference.errors import AnswerInvalid
 from tokenmill.prompts.fence import defuse
 
@@ -31,19 +31,14 @@ _STRIDE = 1_000
 
 
 class Structured(NamedTuple):
-    """A validated value and what it cost, faulty answers included."""
+    """A validated value and all answers that it took, faulty ones first."""
 
     value: Any
-    usage: Usage
     answers: list[Answer]
 
 
 class StructuredAnswerInvalid(AnswerInvalid):
-    """No answer met the schema; `usage` is what the tries were billed."""
-
-    def __init__(self, line: str, usage: Usage = Usage()) -> None:
-        super().__init__(line)
-        self.usage = usage
+    """No answer met the schema."""
 
 
 async def ask_json(
@@ -69,18 +64,16 @@ async def ask_json(
         raise ValueError(f"tries must be at least 1, not {tries}")
     validator = _validator(orjson.dumps(schema))
     answers: list[Answer] = []
-    usage = Usage()
     conversation, varied = list(messages), params
     while True:
         answer = await ask(conversation, to=to, schema=schema, **varied)
         answers.append(answer)
-        usage += answer.usage
         try:
-            return Structured(_read(answer, validator), usage, answers)
+            return Structured(_read(answer, validator), answers)
         except ValueError as fault:
             error = str(fault)
         if len(answers) >= tries:
-            raise StructuredAnswerInvalid(f"no valid JSON answer in {tries} tries; the last one: {error}", usage)
+            raise StructuredAnswerInvalid(f"no valid JSON answer in {tries} tries; the last one: {error}")
         varied = variation(params, sum(earlier.text == answer.text for earlier in answers[:-1]))
         conversation = [
             *messages,

@@ -121,9 +121,9 @@ class LeanOpenAI(openai.AsyncOpenAI):
             ):
                 content = await _content(answer)
         except TimeoutError as error:
-            raise openai.APITimeoutError(request=request) from error  # type: ignore[arg-type]
+            raise openai.APITimeoutError(request=request) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise openai.APIConnectionError(request=request) from error  # type: ignore[arg-type]
+            raise openai.APIConnectionError(request=request) from error
         if answer.status < 300:
             return content
         response = httpx2.Response(

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import Any
 
 import yaml
 
@@ -28,7 +29,7 @@ class Prompt:
 
     name: str
     version: int
-    meta: dict
+    meta: dict[str, Any]
     parts: tuple[tuple[str, str], ...]
     sha256: str
 

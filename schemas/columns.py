@@ -38,7 +38,7 @@ def _arrow_type(annotation: Any) -> tuple[pa.DataType, bool]:
         return _arrow_type(inner)[0], True
     if origin in (list, tuple, typing.Sequence):
         return pa.list_(_arrow_type(args[0])[0]), False
-    if dataclasses.is_dataclass(annotation):
+    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
         return pa.struct(_fields(annotation)), False
     raise TypeError(f"no Arrow type for {annotation!r}")
 
@@ -140,10 +140,10 @@ def _value(value: Any, annotation: Any, name: str) -> Any:
             raise ValueError(f"{name!r} is no list")
         made = [_value(item, args[0], name) for item in value]
         return tuple(made) if origin is tuple else made
-    if dataclasses.is_dataclass(annotation):
+    if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
         if not isinstance(value, dict):
             raise ValueError(f"{name!r} is no record")
-        return from_values(annotation, value)  # type: ignore[arg-type]
+        return from_values(annotation, value)
     if annotation is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, annotation) or (annotation is int and isinstance(value, bool)):

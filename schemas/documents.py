@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from tokenmill.schemas.columns import column
 
@@ -20,7 +21,7 @@ class Document:
     source_row: int = column("0-based row (Parquet), line (JSONL) or 0 (text files) in that file")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FailedRow:
     """An input row, or a piece of work on it, that could not be processed: no judge refused it, something broke."""
 
@@ -32,3 +33,43 @@ class FailedRow:
     error: str = column("kind of error: `duplicate_id`, `empty_text`, `invalid_utf8`, `CallRefused`, ...")
     message: str = column("what happened, one line")
     excerpt: str = column("beginning of the input concerned, at most 500 characters")
+
+
+class Source(Protocol):
+    """A row that was read from a file: a document, a problem, a coding task."""
+
+    id: str
+    source_file: str
+    source_row: int
+
+
+def failed_row(
+    id: str,
+    step: str,
+    error: str,
+    message: str,
+    excerpt: str,
+    source: Source | None = None,
+    *,
+    source_id: str | None = None,
+    source_file: str = "",
+    source_row: int = 0,
+) -> FailedRow:
+    """The row of `failed/` for a piece of work.
+
+    Args:
+        excerpt: the input concerned; its beginning is kept.
+        source: where it comes from, in place of the three columns (`source_id` is `id` unless given).
+    """
+    if source is not None:
+        source_id, source_file, source_row = source.id, source.source_file, source.source_row
+    return FailedRow(
+        id=id,
+        source_id=id if source_id is None else source_id,
+        source_file=source_file,
+        source_row=source_row,
+        step=step,
+        error=error,
+        message=message,
+        excerpt=excerpt[:500],
+    )

@@ -69,5 +69,9 @@ class Manifest:
         tasks = self.counts.get("tasks")
         return None if tasks is None else tasks + self.counts.get("extra", 0)
 
+    def called(self, kind: str) -> int:
+        """One of the numbers of `calls`, of all roles together."""
+        return sum(role.get(kind, 0) for role in self.calls.values())
+
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tokenmill.schemas.columns import column
+from tokenmill.schemas.json_schema import TEXT, array, record
 from tokenmill.schemas.verdicts import Judgement
 
 
@@ -86,33 +87,18 @@ class Note:
         )
 
 
-_TEXT = {"type": "string"}
-NOTE_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "title": _TEXT,
-        "asked": _TEXT,
-        "known": {"type": "array", "items": _TEXT, "maxItems": 20},
-        "idea": _TEXT,
-        "steps": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"reason": _TEXT, "work": _TEXT},
-                "required": ["reason", "work"],
-                "additionalProperties": False,
-            },
-            "maxItems": 30,
-        },
-        "result": _TEXT,
-        "answer": _TEXT,
-        "check": _TEXT,
-        "remark": _TEXT,
-        "unused": {"type": "array", "items": _TEXT, "maxItems": 20},
-    },
-    "required": ["title", "asked", "known", "idea", "steps", "result", "answer", "check", "remark", "unused"],
-    "additionalProperties": False,
-}
+NOTE_SCHEMA = record(
+    title=TEXT,
+    asked=TEXT,
+    known=array(TEXT, 20),
+    idea=TEXT,
+    steps=array(record(reason=TEXT, work=TEXT), 30),
+    result=TEXT,
+    answer=TEXT,
+    check=TEXT,
+    remark=TEXT,
+    unused=array(TEXT, 20),
+)
 """What a model is asked for. No limits on the length of strings: not every endpoint knows them."""
 
 

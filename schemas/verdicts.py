@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeVar
+
+V = TypeVar("V")
 
 WHOLE = -1
 """Chunk index of a verdict on the whole stitched passage."""
@@ -39,6 +43,11 @@ class Verdict:
     def __post_init__(self) -> None:
         if self.passed == bool(self.reason):
             raise ValueError(f"check {self.check!r}: a reason is given exactly when the verdict is a refusal")
+
+
+def first_refusal(verdicts: Iterable[V]) -> V | None:
+    """The first verdict, of whatever kind, that refuses; None when all passed."""
+    return next((verdict for verdict in verdicts if not verdict.passed), None)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)

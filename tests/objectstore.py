@@ -1,4 +1,4 @@
-"""Object stores to write to without a network: one of our own, and Beam's client of S3 on top of Beam's fake of S3.
+"""Object stores to use without a network: two of our own, and Beam's client of S3 on top of Beam's fake of S3.
 
 `bucket://` is as Beam's client of Google's store behaves: there are no folders; `exists` and `rename` know objects only;
 `delete` takes patterns, and everything under a name that ends with a slash.
@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO, ClassVar
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata, FileSystem
+from apache_beam.io.localfilesystem import LocalFileSystem
+from apache_beam.options.pipeline_options import PipelineOptions, S3Options
 
 
 class Bucket(FileSystem):
@@ -83,6 +85,21 @@ class Bucket(FileSystem):
         if path not in self.objects:
             raise BeamIOError("no such object", {path: FileNotFoundError(path)})
         return self.objects[path]
+
+
+class Shared(LocalFileSystem):
+    """`shared://` is a folder that only a flag tells of, as the address of a store may be."""
+
+    def __init__(self, pipeline_options: PipelineOptions) -> None:
+        super().__init__(pipeline_options)
+        self._folder = pipeline_options.view_as(S3Options).s3_endpoint_url
+
+    @classmethod
+    def scheme(cls) -> str:
+        return "shared"
+
+    def open(self, path: str, mime_type: str = "", compression_type: str = CompressionTypes.AUTO) -> BinaryIO:
+        return super().open(path.replace("shared:/", self._folder), mime_type, compression_type)
 
 
 class _Upload(io.BytesIO):

@@ -13,7 +13,6 @@ from pathlib import Path
 import datasets
 import psutil
 import pytest
-from tokenmill.bench.servers.agents import sandboxed
 from tokenmill.bench.servers.scripted import ScriptedServer, completion
 from tokenmill.bench.servers.troupe import MODELS, Troupe, engine, task
 from tokenmill.pipelines.transforms.sinks import write_parquet
@@ -22,6 +21,7 @@ from tokenmill.schemas.columns import to_table
 from tokenmill.schemas.engines import Engine
 
 from tests.outputs import manifest, rows
+from tests.tools_repo.sandboxed import needs_sandbox
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -120,7 +120,7 @@ def test_a_kill_in_the_middle_of_trajectories_resumes_from_their_calls(tasks, tm
     assert shards(tmp_path / "out") == shards(tmp_path / "calm") and len(rows(tmp_path / "out")) == 18
 
 
-@pytest.mark.skipif(not sandboxed(), reason="no sandbox here")
+@needs_sandbox
 def test_tools_written_as_code_run_without_a_model(tasks, tmp_path, run):
     write_parquet(to_table([engine()], Engine), str(tmp_path / "engines.parquet"))
     flags = ("--engine", "executable", "--engines", tmp_path / "engines.parquet", "--outcomes", "success=1")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from tokenmill.bench.servers.agents import calling, sandboxed
+from tokenmill.bench.servers.agents import calling
 from tokenmill.bench.servers.scripted import ScriptedServer, completion
 from tokenmill.bench.servers.troupe import fenced, text_of
 from tokenmill.judges.rubric.criteria import AnswerSpec, parse
@@ -38,6 +38,7 @@ from tokenmill.tools_repo.world.stateful import clock
 from tests.fake_ask import FakeAsk
 from tests.outputs import rows as kept
 from tests.tools_repo.agentic_rows import reference_played
+from tests.tools_repo.sandboxed import needs_sandbox
 from tokenmill import prompts
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "agentic"
@@ -47,7 +48,6 @@ VIOLATIONS = {
     "bicycle-workshop/6": ("cancel_repair_job", {"job_id": "J-601"}),
 }
 """What a careless agent would do in the tasks to be declined."""
-needs_sandbox = pytest.mark.skipif(not sandboxed(), reason="generated code is run in a sandbox only")
 
 
 def rows(name, row_type):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 import datasets
-import pytest
-from tokenmill.bench.servers.agents import calling, results, sandboxed
+from tokenmill.bench.servers.agents import calling, results
 from tokenmill.bench.servers.scripted import ScriptedServer
 
 from tests.outputs import rows
+from tests.tools_repo.sandboxed import needs_sandbox
 
-pytestmark = pytest.mark.skipif(not sandboxed(), reason="no sandbox here")
+pytestmark = needs_sandbox
 
 PROMPT = 'def {name}(n):\n    """Return n plus {k}.\n\n    >>> {name}(1)\n    {one}\n    """\n'
 TEST = "def check(candidate):\n    assert candidate(1) == {one}\n    assert candidate(10) == {ten}\n"

@@ -7,8 +7,6 @@ from pathlib import Path
 import datasets
 import pytest
 from tokenmill.bench.servers.scripted import ScriptedServer
-from tokenmill.judges.notes.checks import NoteChecks
-from tokenmill.judges.notes.translation import TranslationChecks
 
 from tests.outputs import manifest, rows
 from tests.servers.maths import Teacher, document, problem
@@ -65,20 +63,14 @@ def spoil(note, body):
     return {**note, "answer": "1 pen"} if re.match(r"\w+ has \d*[13579] boxes", note["asked"]) else note
 
 
-def test_a_repeated_run_recalls_what_the_checks_said_and_writes_the_same_bytes(corpus, tmp_path, run, monkeypatch):
-    judged = []
-    for checks in (NoteChecks, TranslationChecks):
-        call = checks.__call__
-        monkeypatch.setattr(checks, "__call__", lambda *a, call=call, **k: judged.append(a) or call(*a, **k))
+def test_a_repeated_run_pays_nothing_and_writes_the_same_bytes(corpus, tmp_path, run):
     with ScriptedServer(Teacher(spoil=spoil)) as server:
         command = (*math(corpus, tmp_path / "out", server, "--notes", 2), "--direct_running_mode=in_memory")
         assert run(*command)[0] == 0
-        before, asked = shards(tmp_path / "out"), len(judged)
-        assert {type(call[0]) for call in judged} == {NoteChecks, TranslationChecks}
+        before, answered = shards(tmp_path / "out"), server.log.answered
         assert "result_differs" in {row["reason"] for row in rows(tmp_path / "out", "rejected")}
-        answered = server.log.answered
         assert run(*command, "--overwrite")[0] == 0 and server.log.answered == answered
-    assert len(judged) == asked and shards(tmp_path / "out") == before
+    assert shards(tmp_path / "out") == before
 
 
 def test_workers_and_order_do_not_change_a_byte(corpus, tmp_path, run):

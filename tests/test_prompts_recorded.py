@@ -8,7 +8,6 @@ import time
 from collections import Counter
 
 import pytest
-from tokenmill.bench.servers.agents import sandboxed
 from tokenmill.bench.servers.evolver import Evolver
 from tokenmill.bench.servers.mill import Writer, documents
 from tokenmill.bench.servers.scripted import ScriptedServer
@@ -25,6 +24,7 @@ from tests.pipelines.tools.curate import test_cli as test_tools_curate
 from tests.pipelines.tools.implement import test_dag as test_implement
 from tests.servers.agency import parcel_tools
 from tests.servers.maths import Teacher, document, problem
+from tests.tools_repo.sandboxed import needs_sandbox
 from tokenmill import prompts
 
 
@@ -135,7 +135,7 @@ def test_trajectories_by_json(tmp_path, recorded):
     assert {"trajectory/json_agent", "trajectory/results", "structured/repair"} <= seen
 
 
-@pytest.mark.skipif(not sandboxed(), reason="no sandbox here")
+@needs_sandbox
 def test_code_by_json(tmp_path, recorded):
     tasks = lines(tmp_path / "tasks.jsonl", [test_code_cli.task(1)])
 
@@ -172,7 +172,7 @@ def test_curated_tools(tmp_path, recorded):
     assert seen >= {"judges/tool", "structured/repair"}
 
 
-@pytest.mark.skipif(not sandboxed(), reason="no sandbox here")
+@needs_sandbox
 def test_tools_written_as_code(tmp_path, recorded):
     write_parquet(to_table(test_implement.DOMAINS[:2], Domain), str(tmp_path / "domains.parquet"))
     write_parquet(to_table(test_implement.SPECS, ToolSpec), str(tmp_path / "tools.parquet"))

@@ -9,5 +9,9 @@ from pathlib import Path
 IMPORT_ROOT = str(Path(__file__).resolve().parent.parent)
 """The folder that must be on a process's path for it to import `tokenmill`."""
 
-if Path(IMPORT_ROOT, "beam_runner.py").is_file():
+IN_CHECKOUT = Path(IMPORT_ROOT, "beam_runner.py").is_file()
+COMMAND = ("python", "beam_runner.py") if IN_CHECKOUT else ("tokenmill",)
+"""What runs the command line here."""
+
+if IN_CHECKOUT:
     __path__.append(IMPORT_ROOT)

@@ -2,7 +2,7 @@
 
 import sys
 
-from tokenmill.cli import main
+from tokenmill.cli import command
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command())

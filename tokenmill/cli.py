@@ -14,7 +14,11 @@ import importlib
 import logging
 import os
 import sys
+import threading
+import traceback
 from collections.abc import Sequence
+
+from tokenmill import COMMAND
 
 JOBS = {
     "knowledge": ("tokenmill.pipelines.knowledge.job", "rewrite documents in diverse styles, verified for fidelity"),
@@ -27,10 +31,13 @@ JOBS = {
     "publish": ("tokenmill.pipelines.runs.publish", "upload a finished run to the Hugging Face Hub"),
 }
 
+QUIET = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_VERBOSITY": "error"}
+"""Environment that keeps progress bars and warnings of the Hub's libraries out of logs, where nobody watches them."""
+
 
 def arguments(job: str = "") -> argparse.ArgumentParser:
     """The parser of all subcommands; where `job` names one, the others, which take seconds to import, stay empty."""
-    parser = argparse.ArgumentParser(prog="beam_runner.py", description=__doc__.split("\n", 1)[0], allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog=COMMAND[-1], description=__doc__.split("\n", 1)[0], allow_abbrev=False)
     commands = parser.add_subparsers(dest="job", required=True, metavar="JOB")
     for name, (path, help) in JOBS.items():
         if job in JOBS and name != job:
@@ -52,21 +59,43 @@ def arguments(job: str = "") -> argparse.ArgumentParser:
     return parser
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def command() -> int:
+    """The life of a process that does nothing but run the command line it was given; the exit code."""
+    debug = bool(os.environ.get("TOKENMILL_DEBUG"))
+    logging.basicConfig(level=logging.DEBUG if debug else logging.ERROR)
+    if not debug:
+        # What ends a run is told in one line; Beam would print the traceback of every layer first.
+        logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
+        threading.excepthook = _complain
+    if not sys.stderr.isatty():
+        os.environ |= {**QUIET, **os.environ}
+    gc.set_threshold(50_000, 20, 50)  # imports and rollouts make many objects and few cycles
+    try:
+        return main(sys.argv[1:])
+    except KeyboardInterrupt:  # before there was a run
+        print("tokenmill: interrupted", file=sys.stderr)
+        return 130
+    finally:
+        gc.freeze()  # Python need not look for garbage in what ends with the process
+
+
+def _complain(broken: threading.ExceptHookArgs) -> None:
+    """Print what broke in a thread, but for Beam's own, which miss a worker that has ended: the run tells that better."""
+    frames = traceback.walk_tb(broken.exc_traceback)
+    if not any(frame.f_globals.get("__name__", "").startswith("apache_beam.") for frame, _ in frames):
+        threading.__excepthook__(broken)
+
+
+def main(argv: Sequence[str]) -> int:
     """Run a command line; the exit code."""
-    logging.basicConfig(level=logging.DEBUG if os.environ.get("TOKENMILL_DEBUG") else logging.ERROR)
-    argv = list(sys.argv[1:] if argv is None else argv)
+    argv = list(argv)
     spelled = argv
     if argv[:1] == ["agentic"]:
         from tokenmill.pipelines.agentic.cli import spelled_out
 
         spelled = spelled_out(argv)
-    gc.disable()  # imports make many objects and no garbage
-    try:
-        args, beam_args = arguments(argv[0] if argv else "").parse_known_args(spelled)
-    finally:
-        gc.enable()
-    args.command_line = ["python", "beam_runner.py", *argv]
+    args, beam_args = arguments(argv[0] if argv else "").parse_known_args(spelled)
+    args.command_line = [*COMMAND, *argv]
     if hasattr(args, "chain") or hasattr(args, "make"):
         from apache_beam.io.filesystems import FileSystems
         from apache_beam.options.pipeline_options import PipelineOptions
@@ -89,7 +118,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"tokenmill: {error}", file=sys.stderr)
         return 2
     return launch(job, args, beam_args)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -125,7 +125,8 @@ def merge_checkpoints(paths: Sequence[Path | str], output: Path | str, *, dtype:
     """
     if not paths:
         raise ValueError("paths: give at least one checkpoint")
-    merged, total = load_model(paths[0]), {}
+    merged = load_model(paths[0])
+    total: dict[str, Tensor] = {}
     for path in paths:
         if read_config(path) != merged.config:
             raise CheckpointError(f"{path}: has another configuration than {paths[0]}")

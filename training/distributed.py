@@ -77,4 +77,7 @@ def shard(model: Model, context: Context) -> Model:
 def synchronize_gradients(model: Model, context: Context, wanted: bool) -> None:
     """Whether the next backward pass ends in a reduction; accumulated micro-batches need it only once."""
     if context.world > 1:
+        from torch.distributed.fsdp import FSDPModule
+
+        assert isinstance(model, FSDPModule)  # since `shard`
         model.set_requires_gradient_sync(wanted)

@@ -70,7 +70,7 @@ class Enforcer:
             raise ValueError("tool choice: 'required' needs tools")
         self._matchers: dict[int, Any] = {}
         self._read: dict[int, int] = {}
-        self._begin, self._section_end = tokenizer.special(_BEGIN), tokenizer.special(_END)
+        self._begin = tokenizer.special(_BEGIN)
         self._end = self._only(vocab_size, tokenizer.special("<|im_end|>"))
         self._call = self._only(vocab_size, self._begin)
         self._free = torch.arange(vocab_size) < len(tokenizer)
@@ -118,7 +118,7 @@ class Enforcer:
     def _consume(self, row: int, token: int) -> None:
         matcher = self._matchers.get(row)
         if matcher is None:
-            if token == self._begin:
+            if token == self._begin and self._pattern is not None:
                 self._matchers[row] = self._pattern.deep_copy()
         elif not matcher.is_stopped() and not matcher.consume_token(token):
             raise RuntimeError(f"the grammar refuses a token that it allowed: {matcher.get_error()}")

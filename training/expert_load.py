@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from tokenmill.training.checkpoint import CheckpointError, load_model
@@ -38,7 +39,7 @@ class ExpertUsage:
         """(layers,), over all domains, each weighing alike however many tokens it brought."""
         return gini(self.shares().mean(dim=0))
 
-    def to_json(self) -> dict:
+    def to_json(self) -> dict[str, Any]:
         return {
             "domains": self.domains,
             "counts": self.counts.tolist(),

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -27,7 +28,9 @@ TOKENIZER_ROWS = 200_000
 VALIDATION_ROWS = 64
 
 
-def run(job: Job, encoder: Callable[[Tokenizer], Encode], packing: Packing, context: Context, vocab_size: int | None):
+def run(
+    job: Job, encoder: Callable[[Tokenizer], Encode], packing: Packing, context: Context, vocab_size: int | None
+) -> None:
     """Train as the job says, then publish the model, its tokenizer and the report under `job.output`."""
     tokenizer = _tokenizer(job, context, vocab_size)
     config = _with_tokenizer(job, tokenizer)
@@ -45,7 +48,8 @@ def run(job: Job, encoder: Callable[[Tokenizer], Encode], packing: Packing, cont
         load_weights(model, job.init)
     model = shard(model.to(context.device), context)
     loader = Loader(Packer(mixture, packing), plan, multiple=context.world, until_data_ends=job.tokens is None)
-    validate = None if job.validation is None else _validation(job, encode, packing, plan, context)
+    held_out = job.validation
+    validate = None if held_out is None else _validation(held_out, encode, packing, plan, context)
     last = train(model, loader, job.loop, job.output, context, validate=validate, progress=_progress(plan))
     publish(job, model, tokenizer, context)
     if context.leads and last["tokens"] < plan.tokens and job.tokens is not None:
@@ -141,14 +145,16 @@ def _identity(job: Job, config: ModelConfig, plan: Plan, packing: str, mixture: 
     }
 
 
-def _validation(job: Job, encode: Encode, packing: Packing, plan: Plan, context: Context) -> Callable[[Model], float]:
+def _validation(
+    folder: Path, encode: Encode, packing: Packing, plan: Plan, context: Context
+) -> Callable[[Model], float]:
     """Mean cross entropy (nats a target) on the first rows of held-out data, always the same ones."""
-    source = Source("validation", open_shards(find_files(job.validation)))
+    source = Source("validation", open_shards(find_files(folder)))
     packer = Packer(Mixture([source], encode, seed=0), packing)
     length = plan.layouts[0].sequence_length
     rows = [row for _ in range(VALIDATION_ROWS) if (row := packer.row(length)) is not None]
     if not any((row.targets >= 0).any() for row in rows):
-        raise TrainingError(f"--validation {job.validation}: holds nothing to predict")
+        raise TrainingError(f"--validation {folder}: holds nothing to predict")
 
     @torch.no_grad()
     def validate(model: Model) -> float:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -131,7 +132,11 @@ def _timed(batches: Iterator[Batch]) -> Iterator[tuple[Batch, Callable[[], float
             batch = next(batches)
         except StopIteration:
             return
-        yield batch, lambda start=start: time.perf_counter() - start
+        yield batch, partial(_since, start)
+
+
+def _since(start: float) -> float:
+    return time.perf_counter() - start
 
 
 def _step(
@@ -154,7 +159,7 @@ def _step(
         with _autocast(settings, context):
             output = model(tokens, document_ids=ids, targets=targets, normalizer=normalizer)
         (output.loss / len(passes)).backward()
-        sums += _losses(output) / (len(passes) * context.world)
+        sums += _losses(output, context.device) / (len(passes) * context.world)
     norm = torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip_norm)
     gradient_norm = (norm.full_tensor() if hasattr(norm, "full_tensor") else norm).item()
     cross_entropy, balance, z_loss = context.total(sums).tolist()
@@ -181,10 +186,11 @@ def _step(
     }
 
 
-def _losses(output: Output) -> Tensor:
+def _losses(output: Output, device: torch.device) -> Tensor:
     """Cross entropy, balance and router loss of one pass, (3,); the latter are 0 without experts."""
+    none = torch.zeros((), device=device)
     parts = (output.cross_entropy, output.balance_loss, output.z_loss)
-    return torch.stack([torch.zeros_like(output.cross_entropy) if part is None else part for part in parts]).float()
+    return torch.stack([none if part is None else part.float() for part in parts])
 
 
 def _autocast(settings: LoopSettings, context: Context) -> Any:

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-TIMED = ("seconds", "tokens_per_second")
-"""Fields that differ from run to run; all others are the same for the same command on a CPU."""
 FILE = "metrics.jsonl"
 
 

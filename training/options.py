@@ -15,6 +15,7 @@ from tokenmill.training.data.rows import InputError
 from tokenmill.training.loop import LoopSettings
 from tokenmill.training.model import PRESETS, ModelConfig, Yarn, preset
 from tokenmill.training.schedules import Wsd
+from tokenmill.training.template import Style
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Job:
     loop: LoopSettings
     seed: int
     window: int
-    declarations: str
+    declarations: Style
     validation: Path | None
     average_last: int
     device: str | None
@@ -168,10 +169,12 @@ def _read_settings(parser: argparse.ArgumentParser, path: Path) -> dict[str, Any
 
 def _like_a_flag(action: argparse.Action, value: Any, path: Path) -> Any:
     """argparse checks text only; a value from a file gets the same treatment."""
-    if action.type is None or value is None:
+    if value is None:
         return value
+    if action.choices is not None and value not in action.choices:
+        raise InputError(f"{path}: {action.dest}: give {', '.join(action.choices)}, not {value!r}")
     try:
-        return action.type(value)
+        return action.type(value) if callable(action.type) else value
     except (TypeError, ValueError):
         raise InputError(f"{path}: {action.dest}: {value!r} is not of the right type") from None
 

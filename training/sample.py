@@ -18,9 +18,10 @@ from typing import Any
 import torch
 from tokenmill.training.checkpoint import CheckpointError, load_model
 from tokenmill.training.data.rows import InputError
+from tokenmill.training.encoding import encode_prompt, parse_assistant
 from tokenmill.training.enforcer import Enforcer, ToolChoice
 from tokenmill.training.model import Model, generate
-from tokenmill.training.template import Style, TemplateError, declaration, encode_prompt, parse_assistant
+from tokenmill.training.template import Style, TemplateError, declaration
 from tokenmill.training.tokenizer import EOS, Tokenizer
 
 

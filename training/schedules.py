@@ -164,7 +164,7 @@ class Wsd:
         if not (math.isfinite(lr) and lr > 0):
             raise ValueError(f"lr: give a number above 0, not {lr}")
         stable = 1 - self.warmup - self.decay - self.anneal - self.long
-        legs = [
+        legs: list[tuple[str, float, float, Shape]] = [
             ("warmup", self.warmup, lr, "linear"),
             ("stable", stable, lr, "constant"),
             ("decay", self.decay, self.final * lr, "cosine"),

@@ -17,6 +17,7 @@ from tokenmill.training.distributed import start
 from tokenmill.training.job import run
 from tokenmill.training.loop import TrainingError
 from tokenmill.training.options import add_flags, parse
+from tokenmill.training.tokenizer import Tokenizer
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -31,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if job.init is None:
         parser.error("--init: give the checkpoint to fine-tune")
 
-    def encoder(tokenizer):
+    def encoder(tokenizer: Tokenizer) -> ConversationEncoder:
         return ConversationEncoder(tokenizer, job.sequence_length, job.declarations)
 
     try:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer as Backend
@@ -118,7 +119,8 @@ class Tokenizer:
 
     @cached_property
     def _special(self) -> dict[str, int]:
-        return {token: self.backend.token_to_id(token) for token in SPECIAL_TOKENS}
+        found = ((token, self.backend.token_to_id(token)) for token in SPECIAL_TOKENS)
+        return {token: number for token, number in found if number is not None}
 
     @property
     def bos(self) -> int:
@@ -132,7 +134,7 @@ class Tokenizer:
         return self.backend.get_vocab_size()
 
 
-def texts_of(rows: Iterable[dict]) -> Iterable[str]:
+def texts_of(rows: Iterable[dict[str, Any]]) -> Iterable[str]:
     """What a tokenizer should learn from rows of either kind: documents, or every turn and the tools' declarations."""
     for row in rows:
         if row.get("text") is not None:

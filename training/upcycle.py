@@ -21,7 +21,9 @@ from tokenmill.training.model.moe import MixtureOfExperts
 from torch import Tensor
 
 
-def upcycled_config(dense: ModelConfig, slices: int, copies: int, *, keep_dense: int = 0, shared: int = 0):
+def upcycled_config(
+    dense: ModelConfig, slices: int, copies: int, *, keep_dense: int = 0, shared: int = 0
+) -> ModelConfig:
     """The new model's shape. Raises `ValueError` where the cut is impossible."""
     if dense.is_moe:
         raise ValueError("the model to upcycle has experts already; give a dense one")
@@ -57,10 +59,10 @@ def upcycle(dense: Model, slices: int, copies: int, *, keep_dense: int = 0, shar
     model = Model(config).to(weight.device, weight.dtype)
     same = {name: tensor for name, tensor in dense.state_dict().items() if ".mlp." not in name}
     model.load_state_dict(same, strict=False)
-    for old, new in zip(dense.layers, model.layers, strict=True):
+    for old, new in zip(dense.blocks(), model.blocks(), strict=True):
         if isinstance(new.mlp, SwiGLU):
             new.mlp.load_state_dict(old.mlp.state_dict())
-        else:
+        elif isinstance(old.mlp, SwiGLU):
             _fill(new.mlp, old.mlp, slices, copies)
     model.reset_buffers()
     return model

@@ -27,9 +27,9 @@ import torch
 from tokenmill.schemas.draws import shuffled
 from tokenmill.training.checkpoint import CheckpointError, load_model, save_checkpoint
 from tokenmill.training.data.loader import Loader
-from tokenmill.training.data.mixture import Mixture, Source, TextEncoder, count_targets
+from tokenmill.training.data.mixture import Encode, Mixture, Source, TextEncoder, count_targets
 from tokenmill.training.data.packing import Packer
-from tokenmill.training.data.rows import InputError, find_files, iterate_rows, open_shards
+from tokenmill.training.data.rows import InputError, Shards, find_files, iterate_rows, open_shards
 from tokenmill.training.distributed import Context
 from tokenmill.training.loop import LoopSettings, TrainingError, check_identity, train
 from tokenmill.training.model import PRESETS, Model, ModelConfig, preset
@@ -188,7 +188,7 @@ def run(
     return report
 
 
-def _shard(study: Study, corpus: Corpus, arm: str, seed: int, output: Path):
+def _shard(study: Study, corpus: Corpus, arm: str, seed: int, output: Path) -> Shards:
     rows = corpus.rows(arm, study.epochs, seed)
     file = output / "data" / f"{arm.replace(' ', '-')}-{seed}.parquet"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -217,7 +217,17 @@ def _start(
     return place, Tokenizer.load(place)
 
 
-def _train(study, model, sources, encode, tokens, lr, seed, folder, context) -> dict[str, Any]:
+def _train(
+    study: Study,
+    model: Model,
+    sources: Sequence[Source],
+    encode: Encode,
+    tokens: int,
+    lr: float,
+    seed: int,
+    folder: Path,
+    context: Context,
+) -> dict[str, Any]:
     plan = Wsd(warmup=0.05, decay=0.5, final=0.05).plan(
         tokens, lr, sequence_length=study.sequence_length, batch_tokens=study.batch_tokens
     )

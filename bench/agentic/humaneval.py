@@ -58,7 +58,8 @@ async def _measure(tasks: list[CodeTask], count: int) -> int:
     verdicts = await asyncio.gather(*(grade(grader, task, task.solution[0].content) for task in tasks))
     took = time.monotonic() - began
     refused = [v.task_id for v in verdicts if not v.passed]
-    right, wrong, survived, drawn = len(tasks) - len(refused), Counter(), Counter(), 0
+    right = len(tasks) - len(refused)
+    wrong, survived = Counter[str](), Counter[str]()
     seconds = [v.seconds for v in verdicts]
 
     async def try_one(task: CodeTask, kind: str, text: str) -> None:

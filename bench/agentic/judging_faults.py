@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from tokenmill.bench.agentic.judging_cases import Case, Step, play, turns_of_calls, with_steps, with_text
@@ -123,12 +124,6 @@ def _specs(case: Case, kind: type) -> Iterator[tuple[str, Any]]:
             yield criterion.id, spec
 
 
-def _meeting(case: Case, steps: Steps, criterion: str) -> list[dict[str, Any]]:
-    """The calls of a trajectory that meet a criterion, as its steps have them."""
-    calls = [call for step in steps for call in step.calls]
-    return [calls[index] for index in Calls(play(case, steps), case.task.rubric).meeting(criterion)]
-
-
 def _attempts(case: Case, steps: Steps, criterion: str) -> list[dict[str, Any]]:
     calls = [call for step in steps for call in step.calls]
     return [calls[index] for index in Calls(play(case, steps), case.task.rubric).attempts(criterion)]
@@ -141,7 +136,7 @@ def _wrong_argument(case: Case, steps: Steps) -> Iterator[Planted]:
         for condition in spec.arguments:
             if condition.op in ("any", "absent") or not all(_given(call, condition) for call in meeting):
                 continue
-            changed = _replaced(steps, meeting, lambda call, c=condition: _other_argument(call, c))
+            changed = _replaced(steps, meeting, partial(_other_argument, condition=condition))
             yield Planted("wrong argument", f"{name} {condition.path}", play(case, changed))
 
 

@@ -1,19 +1,20 @@
 """A small world for tests: orders of customers."""
 
 import json
+from typing import Any
 
 from tokenmill.schemas.tools import Semantics, ToolSpec
 from tokenmill.tools_repo.world.entities import EntityModel
 
 
-def field(name, type="text", **more):
+def field(name: str, type: str = "text", **more: Any) -> dict[str, Any]:
     return {
         "name": name, "description": "", "type": type, "optional": False, "values": [], "refers_to": "", "fields": [],
         **more,
     }  # fmt: skip
 
 
-def part(name, type="text"):
+def part(name: str, type: str = "text") -> dict[str, Any]:
     return {key: value for key, value in field(name, type).items() if key != "fields"}
 
 
@@ -41,7 +42,7 @@ KINDS = {
         },
     ]
 }
-LISTS = {
+LISTS: dict[str, list[dict[str, Any]]] = {
     "Customer": [
         {"customer_id": "CUS-1", "name": "Ada Vogel", "tags": ["vip"]},
         {"customer_id": "CUS-2", "name": "Ben Ito", "tags": []},
@@ -63,17 +64,25 @@ STATE = {
 }
 
 
-def model():
+def model() -> EntityModel:
     from tokenmill.tools_repo.world.design import compile_kinds
 
     return compile_kinds(KINDS)
 
 
-def state():
+def state() -> dict[str, Any]:
     return json.loads(json.dumps(STATE))
 
 
-def tool(name, properties, required=None, *, output=None, annotations=None, **semantics):
+def tool(
+    name: str,
+    properties: dict[str, Any],
+    required: list[str] | None = None,
+    *,
+    output: dict[str, Any] | None = None,
+    annotations: dict[str, Any] | None = None,
+    **semantics: list[str],
+) -> ToolSpec:
     schema = {
         "type": "object",
         "properties": properties,
@@ -112,4 +121,4 @@ CANCEL = tool(
     errors=["The order is not open."],
 )
 TOOLS = (GET, LIST, CANCEL)
-ENTITIES: EntityModel = model()
+ENTITIES = model()

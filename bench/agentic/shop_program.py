@@ -54,11 +54,11 @@ def test_cancel(world):
 """
 
 
-def answer(module=MODULE, tests=TESTS):
+def answer(module: str = MODULE, tests: str = TESTS) -> str:
     return f"```python\n{module}\n```\n\n```python\n{tests}\n```\n"
 
 
-def with_cancel(body):
+def with_cancel(body: str) -> str:
     """The module whose `cancel_order` has another body."""
     head = MODULE.split("def cancel_order(state, args, now):")[0]
     return head + "def cancel_order(state, args, now):\n" + "".join(f"    {line}\n" for line in body.splitlines())

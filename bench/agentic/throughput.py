@@ -30,7 +30,8 @@ from tokenmill.schemas.agentic import AgentTask
 from tokenmill.schemas.columns import to_table
 from tokenmill.schemas.engines import Engine
 
-ROOT = Path(__file__).resolve().parents[2]
+from tokenmill import IMPORT_ROOT
+
 ORDERS, SYSTEM = 60, 2_500
 ENGINES = ("simulator", "executable")
 
@@ -57,9 +58,9 @@ def serve(latency: float) -> None:
 
 
 @contextmanager
-def server(latency: float) -> Iterator[subprocess.Popen]:
+def server(latency: float) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-m", "tokenmill.bench.agentic.throughput", "--serve", "--latency", str(latency)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=IMPORT_ROOT)
     try:
         yield process
     finally:
@@ -81,7 +82,7 @@ class Measured:
 def measure(command: list[str]) -> Measured:
     started = time.monotonic()
     before = psutil.Process().cpu_times()
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = subprocess.Popen(command, cwd=IMPORT_ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     peak = 0
 
     def watch() -> None:
@@ -113,7 +114,7 @@ def command(url: str, folder: Path, tasks: Path, out: str, name: str, in_flight:
     )]  # fmt: skip
     engines = ["--engine=executable", "--engines", str(folder / "engines.parquet")] if name == "executable" else []
     return [
-        *(sys.executable, "beam_runner.py", "agentic", "trajectories", "--tasks", str(tasks), *roles, *engines),
+        *(sys.executable, "-m", "tokenmill", "agentic", "trajectories", "--tasks", str(tasks), *roles, *engines),
         *("--output", str(folder / out), "--cache", str(folder / f"{out}.sqlite"), "--outcomes", "success=1"),
         *("--votes", "1", "--max-concurrency", str(in_flight)),
     ]
@@ -130,6 +131,7 @@ def run(args: argparse.Namespace, folder: Path) -> None:
         "CPU per trajectory | calls in flight | peak memory |\n|---|---|---|---|---|---|---|---|---|"
     )
     with server(args.latency) as process:
+        assert process.stdout is not None
         url = process.stdout.readline().strip()
         for name in args.engines:
             start = measure(command(url, folder, folder / "one.parquet", f"{name}-one", name, args.in_flight))
@@ -150,10 +152,12 @@ def run(args: argparse.Namespace, folder: Path) -> None:
             )
 
 
-def _asked(process: subprocess.Popen) -> tuple[int, int]:
+def _asked(process: subprocess.Popen[str]) -> tuple[int, int]:
+    assert process.stdin is not None and process.stdout is not None
     process.stdin.write("\n")
     process.stdin.flush()
-    return tuple(json.loads(process.stdout.readline()))
+    answered, most = json.loads(process.stdout.readline())
+    return answered, most
 
 
 def main() -> None:

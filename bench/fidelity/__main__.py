@@ -68,7 +68,7 @@ def tabulate(work: Sequence[Case], *, similarity: bool = True, judge: Judge | No
     b = [not coverage(case.pair.source, case.rewrite, case.pair.title).passed for case in work]
     a = asyncio.run(similar(work, Similarity())) if similarity else [False] * len(work)
     columns = ["(a) similarity", "(b) coverage", "(a)+(b)"] if similarity else ["(b) coverage"]
-    judged: list = [None] * len(work)
+    judged: Sequence[Verdict | None] = [None] * len(work)
     if judge:
         columns += ["judge", "(a)+(b)+judge" if similarity else "(b)+judge"]
         judged = judge([(c.pair.source, c.rewrite, c.pair.title) for c in work])

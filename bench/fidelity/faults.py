@@ -59,7 +59,7 @@ CLAIMS = (
 _ENDING = re.compile(r"(?:st|nd|rd|th)\b")
 
 
-def _replace(text: str, match: re.Match, new: str, group: int | str = 0) -> str:
+def _replace(text: str, match: re.Match[str], new: str, group: int | str = 0) -> str:
     return text[: match.start(group)] + new + text[match.end(group) :]
 
 

@@ -62,7 +62,7 @@ async def _verdicts(cases: Sequence[Case], ask: Ask) -> list[Verdict | None]:
 
     async def one(source: str, rewrite: str, title: str) -> Verdict | None:
         try:
-            verdict, _ = await judge(source, rewrite, "", ask, title=title)
+            verdict = await judge(source, rewrite, "", ask, title=title)
         except (JudgeUndecided, CallFailed):
             return None
         return verdict

@@ -11,11 +11,12 @@ import json
 import sys
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from tokenmill.bench.math_verify import measures
 
 
-def _read(path: Path) -> list[dict]:
+def _read(path: Path) -> list[dict[str, Any]]:
     with path.open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines if line.strip()]
 
@@ -35,7 +36,7 @@ def main(argv: list[str] | None = None) -> int:
     return 0 if _hostile() and good else 1
 
 
-def _gsm8k(rows: list[dict], misses: bool) -> bool:
+def _gsm8k(rows: list[dict[str, Any]], misses: bool) -> bool:
     halves = {
         "held out": [r for r in rows if not measures.is_tuning(r)],
         "tuned on": [r for r in rows if measures.is_tuning(r)],
@@ -59,7 +60,7 @@ def _gsm8k(rows: list[dict], misses: bool) -> bool:
     return good and speed >= 200
 
 
-def _mgsm(rows: list[dict], misses: bool) -> bool:
+def _mgsm(rows: list[dict[str, Any]], misses: bool) -> bool:
     file = resources.files("tokenmill.bench.math_verify").joinpath("mgsm_english.jsonl")
     english = {row["id"].rsplit("-", 1)[1]: row["question"] for row in map(json.loads, file.open(encoding="utf-8"))}
     table = measures.languages([r for r in rows if r["id"].rsplit("-", 1)[1] in english], english)

@@ -1,4 +1,4 @@
-"""Answers with tool calls, what a scripted model sees of a conversation, and whether there is a sandbox to run code in."""
+"""Answers with tool calls, and what a scripted model sees of a conversation."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Any
 
 import orjson
 from tokenmill.bench.servers.scripted import completion
-from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
-from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
 
 
 def calling(calls: Sequence[tuple[str, Any]], text: str | None = None) -> dict[str, Any]:
@@ -34,12 +32,3 @@ def calling(calls: Sequence[tuple[str, Any]], text: str | None = None) -> dict[s
 def results(body: dict[str, Any]) -> list[str]:
     """Texts of the tool results in a request, in order."""
     return [message["content"] for message in body["messages"] if message["role"] == "tool"]
-
-
-def sandboxed() -> bool:
-    """Whether programs can be sandboxed on this machine."""
-    try:
-        Bubblewrap().check()
-    except SandboxUnavailable:
-        return False
-    return True

@@ -97,8 +97,8 @@ class Evolver:
     """Tools that stand in other domains too; nobody tells the model, so they are left to curation."""
     broken: float = 0.0
     """Drafts that name an entity which does not exist, at the first try."""
-    planted: Counter[str] = field(default_factory=Counter)
-    calls: Counter[str] = field(default_factory=Counter)
+    planted: Counter[str] = field(default_factory=Counter, init=False)
+    calls: Counter[str] = field(default_factory=Counter, init=False)
 
     def __call__(self, body: dict[str, Any]) -> Any:
         properties = body["response_format"]["json_schema"]["schema"]["properties"]
@@ -119,7 +119,7 @@ class Evolver:
     def _domain(self, body: dict[str, Any]) -> dict[str, str]:
         text = body["messages"][1]["content"]
         at = digest(text, body["messages"][-1]["content"])
-        taken = _LISTED.findall(_DOMAINS.search(text)[1])
+        taken = _LISTED.findall(next(_DOMAINS.finditer(text))[1])
         if len(body["messages"]) == 2 and taken and uniform(at, "repeat") < self.domains:
             self.planted["domain"] += 1
             return {
@@ -143,7 +143,7 @@ class Evolver:
     def _tools(self, body: dict[str, Any]) -> list[dict[str, Any]]:
         first, last = body["messages"][1]["content"], body["messages"][-1]["content"]
         kinds = [kind for kind in _ENTITIES.findall(first) if kind != "Contact"]
-        taken = set(_LISTED.findall(_TOOLS.search(first)[1]))
+        taken = set(_LISTED.findall(next(_TOOLS.finditer(first))[1]))
         repaired = len(body["messages"]) > 2
         actions = [action for _, action in _WANTED.findall(last)]
         made: list[dict[str, Any]] = []

@@ -136,7 +136,7 @@ def _rewritten(paragraph: str) -> Iterable[str]:
 
 def passage(body: dict[str, Any]) -> str:
     """The passage that a writer's call asks to be rewritten."""
-    return _PASSAGE.search(body["messages"][-1]["content"])[2]
+    return next(_PASSAGE.finditer(body["messages"][-1]["content"]))[2]
 
 
 class Writer:

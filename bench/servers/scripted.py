@@ -52,8 +52,6 @@ class Log:
     requests: int = 0
     answered: int = 0
     """Good completions sent: what an endpoint would bill."""
-    probes: int = 0
-    """Of requests by which a client found out whether the server is there: not in `answered` and `bodies`."""
     bodies: Counter[bytes] = field(default_factory=Counter)
     """How often each request body was answered with a completion."""
     kinds: Counter[str] = field(default_factory=Counter)
@@ -118,7 +116,7 @@ class ScriptedServer:
 
     async def _up(self) -> None:
         self._server = await self._loop.create_server(
-            lambda: _Connection(self), "127.0.0.1", self.port, backlog=4096, reuse_address=True
+            lambda: Connection(self), "127.0.0.1", self.port, backlog=4096, reuse_address=True
         )
         self.port = self._server.sockets[0].getsockname()[1]
 
@@ -129,7 +127,7 @@ class ScriptedServer:
         for transport in list(self._open):
             transport.abort()
 
-    def serve(self, connection: _Connection, head: bytes, body: bytes) -> None:
+    def serve(self, connection: Connection, head: bytes, body: bytes) -> None:
         """Answer one request, now or after the latency."""
         if head.startswith(b"GET"):
             models = [{"id": name, "object": "model"} for name in self.models]
@@ -158,15 +156,14 @@ class ScriptedServer:
         if isinstance(reply, bytes):
             reply = Reply(200, reply)
         log.kinds[str(reply.status)] += 1
-        if reply.status == 200 and b'"content":"ping"' in body:
-            log.probes += 1
-        elif reply.status == 200:
+        # A client's way to find out whether the server is there is not work.
+        if reply.status == 200 and b'"content":"ping"' not in body:
             log.answered += 1
             if self.remember:
                 log.bodies[body] += 1
         connection.send_later(self.latency, reply.status, reply.body, reply.headers)
 
-    def _fault(self, connection: _Connection, faults: Faults) -> bool:
+    def _fault(self, connection: Connection, faults: Faults) -> bool:
         kinds = ("429", "500", "malformed", "hang", "")
         shares = (faults.too_many, faults.server_error, faults.malformed, faults.hang)
         (kind,) = self._random.choices(kinds, (*shares, 1 - sum(shares)))
@@ -189,7 +186,7 @@ class ScriptedServer:
         return True
 
 
-class _Connection(asyncio.Protocol):
+class Connection(asyncio.Protocol):
     """HTTP/1.1 with keep-alive; one request at a time."""
 
     def __init__(self, server: ScriptedServer) -> None:

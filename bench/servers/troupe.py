@@ -216,7 +216,7 @@ class Troupe:
         """Looks the order up twice at once, cancels it, tells so; by tool calls, or in JSON where no tools came."""
         if "tools" not in body:
             return self._in_json(body)
-        order = {"order_id": _ORDER.search(body["messages"][1]["content"])[0]}
+        order = {"order_id": next(_ORDER.finditer(body["messages"][1]["content"]))[0]}
         seen = results(body)
         if not seen:
             other = {"order_id": f"ORD-{int(order['order_id'][4:]) + 1000}"}
@@ -228,7 +228,7 @@ class Troupe:
         return completion(f"Your order {order['order_id']} is cancelled.")
 
     def _in_json(self, body: dict[str, Any]) -> str:
-        order = _ORDER.search(body["messages"][1]["content"])[0]
+        order = next(_ORDER.finditer(body["messages"][1]["content"]))[0]
         seen = [text for message in body["messages"][2:] for text in fenced("result", message["content"])]
         if not seen:
             return json.dumps({"calls": [{"tool": "get_order", "arguments": {"order_id": order}}]})
@@ -238,7 +238,7 @@ class Troupe:
 
     def user(self, body: dict[str, Any]) -> str:
         asked = text_of(body)
-        order = _ORDER.search(fenced("opening", asked)[0])[0]
+        order = next(_ORDER.finditer(fenced("opening", asked)[0]))[0]
         heard = fenced("assistant", asked)
         if not heard:
             turn = {"helped": True, "message": f"Please cancel {order} for me.", "status": "go_on"}
@@ -271,7 +271,7 @@ class Troupe:
         names = schema["properties"]["verdicts"]["items"]["properties"]["criterion"].get("enum", [])
         transcript = fenced("transcript", text_of(body))[-1]
         at = max(int(n) for n in re.findall(r"^\[(\d+)\]", transcript, re.MULTILINE))
-        quote = re.search(r"Your order ORD-\d+ is cancelled", transcript)[0]
+        quote = next(re.finditer(r"Your order ORD-\d+ is cancelled", transcript))[0]
         verdicts = [
             {"criterion": name, "quotes": [{"message": at, "text": quote}], "why": "It says so.", "met": True}
             for name in names

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import sqlite3
 import statistics
 import subprocess
 import sys
@@ -20,28 +19,31 @@ import tempfile
 import threading
 import time
 import urllib.request
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 from tokenmill.bench.servers.mill import documents
 
-ROOT = Path(__file__).resolve().parents[2]
+from tokenmill import IMPORT_ROOT
 
 
 @contextmanager
-def server(count: int, sentences: int, latency: float):
+def server(count: int, sentences: int, latency: float) -> Iterator[str]:
     command = [sys.executable, "-m", "tokenmill.bench.throughput.server", "--documents", str(count)]
     command += ["--sentences", str(sentences), "--latency", str(latency)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=IMPORT_ROOT)
     try:
+        assert process.stdout is not None
         yield process.stdout.readline().strip()
     finally:
         process.kill()
         process.wait()
 
 
-def times(url: str) -> dict:
+def times(url: str) -> dict[str, Any]:
     with urllib.request.urlopen(f"{url}/times") as answer:
         return json.load(answer)
 
@@ -58,7 +60,9 @@ class Command:
 
     def __init__(self, command: list[str], watched: bool = True) -> None:
         started = time.monotonic()
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        process = subprocess.Popen(
+            command, cwd=IMPORT_ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
         self.peak = 0
         watcher = threading.Thread(target=self._watch, args=(process,))
         if watched:
@@ -70,7 +74,7 @@ class Command:
         if process.returncode:
             sys.exit(f"{' '.join(command)}\nexit code {process.returncode}\n{self.output[-3000:]}")
 
-    def _watch(self, process: subprocess.Popen) -> None:
+    def _watch(self, process: subprocess.Popen[str]) -> None:
         tree = psutil.Process(process.pid)
         while process.poll() is None:
             try:
@@ -85,7 +89,7 @@ class Command:
 
 def pipeline(source: Path, out: Path, cache: Path, url: str, in_flight: int, workers: int, *more: str) -> list[str]:
     return [
-        sys.executable, "beam_runner.py", "knowledge", "--input", str(source), "--output", str(out),
+        sys.executable, "-m", "tokenmill", "knowledge", "--input", str(source), "--output", str(out),
         "--llm", f"scripted@{url}", "--cache", str(cache), "--rephrasings", "1", "--no-judge", "--no-similarity",
         "--max-concurrency", str(in_flight // workers), "--direct_running_mode=multi_processing",
         f"--direct_num_workers={workers}", *more,
@@ -131,27 +135,22 @@ def speed(args: argparse.Namespace, folder: Path) -> None:
                     f"{our_times['most_in_flight']}; pipeline {ours.peak / 1e6:,.0f} MB)",
                     flush=True,
                 )
-        cached = {"recalled": [], "judged anew": []}
+        cached: list[float] = []
         cache = folder / "cache" / "a.sqlite"
         for _ in range(args.rounds):
             again = (cache, url, args.in_flight, args.workers, "--overwrite")
             start = Command(pipeline(few, folder / "few", *again), watched=False)
-            for verdicts, rates in cached.items():
-                if verdicts == "judged anew":
-                    with closing(sqlite3.connect(cache)) as db, db:
-                        db.execute("DELETE FROM notes")
-                run = Command(pipeline(large, folder / "out", *again), watched=False)
-                rates.append((args.many - 100) / (run.seconds - start.seconds))
-                print(
-                    f"from the cache, verdicts {verdicts}: {run.seconds:.1f} s, start-up {start.seconds:.1f} s: "
-                    f"{rates[-1]:,.0f} documents/s after it",
-                    flush=True,
-                )
+            run = Command(pipeline(large, folder / "out", *again), watched=False)
+            cached.append((args.many - 100) / (run.seconds - start.seconds))
+            print(
+                f"from the cache: {run.seconds:.1f} s, start-up {start.seconds:.1f} s: "
+                f"{cached[-1]:,.0f} documents/s after it",
+                flush=True,
+            )
         assert times(url)["served"] == 0, "the cached runs made requests"
-    medians = [statistics.median(figures) for figures in (*ratios.values(), *cached.values())]
+    medians = [statistics.median(figures) for figures in (*ratios.values(), cached)]
     print(
-        "\nmedian ratio while requests run: {:.2f}; whole command: {:.2f}; from the cache: {:,.0f}/s, "
-        "with every verdict judged anew {:,.0f}/s".format(*medians)
+        "\nmedian ratio while requests run: {:.2f}; whole command: {:.2f}; from the cache: {:,.0f}/s".format(*medians)
     )
 
 

@@ -15,7 +15,7 @@ import time
 
 import orjson
 from tokenmill.bench.servers.mill import document, rewrite
-from tokenmill.bench.servers.scripted import ScriptedServer, completion
+from tokenmill.bench.servers.scripted import Connection, ScriptedServer, completion
 
 _TITLE = re.compile(rb"Chronicle (\d+)")
 
@@ -38,7 +38,7 @@ class PreparedServer(ScriptedServer):
         self.first = self.last = 0.0
         self.served = self.running = self.most = 0
 
-    def serve(self, connection, head: bytes, body: bytes) -> None:
+    def serve(self, connection: Connection, head: bytes, body: bytes) -> None:
         if head.startswith(b"GET /v1/times"):
             times = {"first": self.first, "last": self.last, "served": self.served, "most_in_flight": self.most}
             connection.send(200, orjson.dumps(times))
@@ -49,9 +49,9 @@ class PreparedServer(ScriptedServer):
             self.first = self.first or time.monotonic()
             self.running += 1
             self.most = max(self.most, self.running)
-            self._loop.call_later(self.latency, self._answer, connection, int(_TITLE.search(body)[1]))
+            self._loop.call_later(self.latency, self._answer, connection, int(next(_TITLE.finditer(body))[1]))
 
-    def _answer(self, connection, number: int) -> None:
+    def _answer(self, connection: Connection, number: int) -> None:
         self.running -= 1
         self.served += 1
         self.last = time.monotonic()

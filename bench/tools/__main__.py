@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
@@ -152,7 +153,7 @@ def _paraphrases() -> None:
     print(f"\nBy hand: {same} of {len(triples)} full paraphrases found, {confused} neighbours confused.")
 
 
-def _by_hand(tool: dict, server: str) -> ToolSpec:
+def _by_hand(tool: dict[str, Any], server: str) -> ToolSpec:
     schema = {"type": "object", "properties": {name: {"type": "string"} for name in tool["arguments"]}}
     function = {"name": tool["name"], "description": tool["description"], "parameters": schema}
     return from_openai(function, origin="mcp", server=server)

@@ -120,7 +120,7 @@ def _word(*parts: object) -> str:
     return "".join(pick(syllables, *parts, at) for at in range(4))
 
 
-def _tool(domain: str, noun: str, qualifier: str, action: dict, index: int, seed: int) -> ToolSpec:
+def _tool(domain: str, noun: str, qualifier: str, action: dict[str, Any], index: int, seed: int) -> ToolSpec:
     words = {"q": f"{qualifier} " if qualifier else "", "n": noun.replace("_", " "), "d": domain}
     name = "_".join(filter(None, (action["verb"], qualifier, noun)))
     return _build(

@@ -16,6 +16,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -66,7 +67,7 @@ def _told(number: int, telling: int, templates: dict[str, list[str]]) -> str:
     return " ".join(sentences)
 
 
-def questions_of(number: int, alternatives: int = 3) -> Iterator[dict]:
+def questions_of(number: int, alternatives: int = 3) -> Iterator[dict[str, Any]]:
     facts = facts_of(number)
     for kind, question in QUESTIONS.items():
         wrong = [value for value in shuffled(VALUES[kind], "alternatives", number, kind) if value != facts[kind]]
@@ -79,7 +80,7 @@ def questions_of(number: int, alternatives: int = 3) -> Iterator[dict]:
 
 
 def rephrasing_row(number: int, rephrasing: int) -> Rephrasing:
-    filled = {
+    filled: dict[str, Any] = {
         "id": f"{number}/{rephrasing}",
         "text": rephrasing_text(number, rephrasing),
         "title": name_of(number),
@@ -93,9 +94,12 @@ def rephrasing_row(number: int, rephrasing: int) -> Rephrasing:
         "style": "template",
         "model": "templates",
     }
-    empty = {"str": "", "int": 0, "list[str]": [], "list[Judgement]": []}
+    empty: dict[str, Any] = {"str": "", "int": 0, "list[str]": [], "list[Judgement]": []}
     return Rephrasing(
-        **{field.name: filled.get(field.name, empty.get(str(field.type))) for field in fields(Rephrasing)}
+        **{
+            field.name: filled[field.name] if field.name in filled else empty[str(field.type)]
+            for field in fields(Rephrasing)
+        }
     )
 
 

@@ -28,7 +28,7 @@ from tokenmill.training.optim import MuonClip
 TOKENS = 512
 LR = 1e-6
 """So small that routing stays as it is drawn, the same on every side; speed must not hang on what was learnt."""
-Step = Callable[[], None]
+Step = Callable[[], object]
 CLOCK = time.perf_counter
 
 

@@ -9,7 +9,7 @@ if (hit := await cache.get(call.address)) is None:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import zstandard
@@ -28,8 +28,6 @@ class Entry:
 
     status: int
     body: bytes
-    note: bytes = field(default=b"", compare=False)
-    """What was noted beside it, see `Cache.note`."""
 
     def __post_init__(self) -> None:
         if self.status != PAID and self.status not in REFUSALS:
@@ -58,13 +56,6 @@ class Cache(Protocol):
         """
         ...
 
-    def note(self, address: str, value: bytes) -> None:
-        """Keep `value` beside the answer stored for `address`, in place of what was noted before: something worked out
-        from the answer, which a later `get` brings back with it. It is written with other things some time later, and
-        a killed process may lose it.
-        """
-        ...
-
     async def reserve(self, tokens: int) -> str | None:
         """Set `tokens` of the budget aside for a call about to be made; None when there is no budget.
 
@@ -86,38 +77,6 @@ class Cache(Protocol):
     async def close(self) -> None:
         """Commit what is pending, drop this process's reservations and disconnect."""
         ...
-
-
-def open_cache(location: str, *, run: str, budget: int | None = None) -> Cache:
-    """Open the cache at a path (SQLite) or at a `redis://`, `rediss://` or `unix://` URL, and check that it is usable.
-
-    Args:
-        location: a file path (its folders are created) or a Redis URL.
-        run: names the job; tokens spent add up under this name over all invocations, with or without a budget.
-        budget: tokens that the job may spend in all, or None for no limit.
-
-    Raises:
-        ValueError: an empty location or run, or a budget below 1.
-        tokenmill.inference.errors.CacheBroken: the store cannot be used; one line says why and what to do.
-    """
-    if not location:
-        raise ValueError("cache: name a file or a redis:// URL")
-    if not run:
-        raise ValueError("run: name the job that the cache's token ledger belongs to")
-    if budget is not None and budget < 1:
-        raise ValueError(f"budget: must be at least 1 token, not {budget}; leave it out for no limit")
-    if location.startswith(("redis://", "rediss://", "unix://")):
-        try:
-            from tokenmill.inference.cache.redis import RedisCache
-        except ImportError as error:
-            raise CacheBroken("a Redis cache needs the redis package: pip install 'tokenmill[redis]'") from error
-        cache = RedisCache(location, run, budget)
-    else:
-        from tokenmill.inference.cache.sqlite import SqliteCache
-
-        cache = SqliteCache(location, run, budget)
-    cache.check()
-    return cache
 
 
 class Codec:

@@ -24,9 +24,6 @@ from tokenmill.inference.errors import BudgetSpent, CacheBroken
 HEARTBEAT = 15.0
 """Seconds between the signs of life of an owner that holds reservations."""
 
-NOTES_HELD = 256
-"""Notes that wait for a commit which is made for something else; with more, one is made for them."""
-
 OWNER_TTL = 60.0
 """Seconds without a sign of life after which an owner's reservations no longer count."""
 
@@ -42,8 +39,6 @@ class Batch:
     """Tokens that this owner still has reserved once this batch's settlements are through."""
     asks: list[int]
     """Reservations asked for, in order of arrival."""
-    notes: dict[str, bytes] = field(default_factory=dict)
-    """Notes beside answers that are stored already, by address."""
 
 
 Ask = tuple[int, "asyncio.Future[str]"]
@@ -96,7 +91,6 @@ class BatchedCache(ABC):
         self._recorded = 0  # tokens reserved by this owner, as the store has it
         self._billed = 0
         self._puts: list[tuple[str, Entry, asyncio.Future[Entry]]] = []
-        self._notes: dict[str, bytes] = {}
         self._settled: list[asyncio.Future[None]] = []
         self._asks: deque[Ask] = deque()
         self._flusher: asyncio.Task[None] | None = None
@@ -113,12 +107,6 @@ class BatchedCache(ABC):
         self._settle(reservation, tokens)
         self._puts.append((address, entry, future))
         return await future
-
-    def note(self, address: str, value: bytes) -> None:
-        self._check_process()
-        self._notes[address] = value
-        if len(self._notes) >= NOTES_HELD:
-            self._kick()
 
     async def release(self, reservation: str | None, tokens: int = 0) -> None:
         if reservation is None and not tokens:
@@ -155,10 +143,10 @@ class BatchedCache(ABC):
         self._held.clear()
         unwritten = bool(self._puts or self._billed)
         try:
-            if unwritten or self._settled or self._recorded or self._notes:
+            if unwritten or self._settled or self._recorded:
                 await self._flush()
         except CacheBroken:
-            # Otherwise there is nothing to lose: notes can be made again, and a dead owner's reservations lapse.
+            # Otherwise there is nothing to lose: a dead owner's reservations lapse.
             if unwritten:
                 raise
         finally:
@@ -237,7 +225,6 @@ class BatchedCache(ABC):
         """
         puts, self._puts = self._puts, []
         settled, self._settled = self._settled, []
-        notes, self._notes = self._notes, {}
         billed, self._billed = self._billed, 0
         asks = [ask for ask in self._asks if not ask[1].done()]
         self._asks.clear()
@@ -246,13 +233,11 @@ class BatchedCache(ABC):
             billed,
             sum(self._held.values()),
             [tokens for tokens, _ in asks],
-            notes,
         )
         try:
             outcome = await self._commit(batch)
         except asyncio.CancelledError:  # the loop is shutting down: keep everything for close()
             self._puts[:0], self._settled[:0] = puts, settled
-            self._notes = notes | self._notes
             self._asks.extendleft(reversed(asks))
             self._billed += billed
             raise

@@ -4,7 +4,7 @@ One script commits a batch: answers, spending and reservations together, so the 
 single primary, with replicas if you like). Answers are as durable as the server is set up to be: `appendonly yes`
 survives its restart, `maxmemory-policy noeviction` keeps it from forgetting what was paid.
 
-Keys: `tokenmill:answer:ADDRESS` and `tokenmill:note:ADDRESS`; per run `tokenmill:run:RUN:spent`, `:owners` (a set),
+Keys: `tokenmill:answer:ADDRESS`; per run `tokenmill:run:RUN:spent`, `:owners` (a set),
 `:held:OWNER` (expires unless its owner shows signs of life) and `:last:OWNER` (the last batch and its outcome, so that a
 repeated one counts once).
 """
@@ -86,7 +86,7 @@ return {stored, spent, granted}
 
 
 class RedisCache(BatchedCache):
-    """`inference.cache.base.Cache` in Redis; open it through `inference.cache.base.open_cache`."""
+    """`inference.cache.base.Cache` in Redis; open it through `inference.cache.open.open_cache`."""
 
     patience = 60.0
     """Seconds for which a server that does not answer is tried again before the run stops."""
@@ -206,27 +206,23 @@ class RedisCache(BatchedCache):
 
     async def _read(self) -> None:
         wanted, self._wanted = self._wanted, {}
-        keys = [f"tokenmill:{kind}:{address}" for kind in ("answer", "note") for address in wanted]
+        keys = [f"tokenmill:answer:{address}" for address in wanted]
         try:
             values = await self._insist(lambda client: client.mget(keys))
-            found = zip(values[: len(wanted)], values[len(wanted) :], strict=True)
-            entries = [None if value is None else self._entry(value, note) for value, note in found]
+            entries = [None if value is None else self._entry(value) for value in values]
         except CacheBroken as error:
             fail(list(wanted.values()), error)
             return
         for future, entry in zip(wanted.values(), entries, strict=True):
             future.set_result(entry)
 
-    def _entry(self, value: bytes, note: bytes | None = None) -> Entry:
-        return Entry(int(value[:3]), self._codec.unpack(value[3:]), note or b"")
+    def _entry(self, value: bytes) -> Entry:
+        return Entry(int(value[:3]), self._codec.unpack(value[3:]))
 
     async def _spent(self) -> int:
         return int(await self._insist(lambda client: client.get(f"tokenmill:run:{self.run}:spent")) or 0)
 
     async def _commit(self, batch: Batch) -> Outcome:
-        if batch.notes:
-            notes = {f"tokenmill:note:{address}": value for address, value in batch.notes.items()}
-            await self._insist(lambda client: client.mset(notes))
         run = f"tokenmill:run:{self.run}"
         keys = [f"{run}:spent", f"{run}:owners", f"{run}:held:{self._owner}", f"{run}:last:{self._owner}"]
         keys += [f"tokenmill:answer:{address}" for address, _ in batch.puts]

@@ -26,8 +26,11 @@ from tokenmill.inference.errors import CacheBroken
 APPLICATION_ID = 0x544D494C
 """`TMIL`, in the header of every cache file."""
 
-VERSION = 2
-"""Schema version, as `PRAGMA user_version`. 1 had no notes."""
+VERSION = 1
+"""Schema version of a new file, as `PRAGMA user_version`."""
+
+NEWEST = 2
+"""Newest schema version that is read: 2 has one table more, `notes`, which is left alone."""
 
 T = TypeVar("T")
 
@@ -38,24 +41,18 @@ LOG_LIMIT = 8192
 """Pages of 4 KiB in the log beyond which a commit itself copies the rest, so that the log can start over. While commits
 keep coming the thread alone never gets to the log's end."""
 
-NOTES = "CREATE TABLE notes (answer INTEGER PRIMARY KEY, value BLOB NOT NULL)"
-SCHEMA = f"""
+SCHEMA = """
 CREATE TABLE answers (address BLOB NOT NULL UNIQUE, status INTEGER NOT NULL, body BLOB NOT NULL);
 CREATE TABLE runs (run TEXT PRIMARY KEY, spent INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE owners (
   owner TEXT PRIMARY KEY, run TEXT NOT NULL, held INTEGER NOT NULL, seen REAL NOT NULL,
   place TEXT NOT NULL, pid INTEGER NOT NULL, started TEXT NOT NULL
 ) WITHOUT ROWID;
-{NOTES};
 """
 
 PUT = f"""INSERT INTO answers VALUES (?, ?, ?) ON CONFLICT (address) DO UPDATE
 SET status = excluded.status, body = excluded.body WHERE status <> {PAID}"""
-GET = """SELECT status, body, notes.value FROM answers LEFT JOIN notes ON notes.answer = answers.rowid
-WHERE address = ?"""
-# By the answer's row number: notes are then written in the order of the answers, page by page. (A VACUUM may renumber
-# the rows; whoever keeps a note says in it what it is about.)
-NOTE = "INSERT OR REPLACE INTO notes SELECT rowid, ? FROM answers WHERE address = ?"
+GET = "SELECT status, body FROM answers WHERE address = ?"
 BILL = """INSERT INTO runs VALUES (?, ?) ON CONFLICT (run) DO UPDATE SET spent = spent + excluded.spent
 RETURNING spent"""
 HOLD = """INSERT INTO owners VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (owner) DO UPDATE
@@ -66,7 +63,7 @@ _INHERITED: list[sqlite3.Connection] = []
 
 
 class SqliteCache(BatchedCache):
-    """`inference.cache.base.Cache` in a SQLite file; open it through `inference.cache.base.open_cache`.
+    """`inference.cache.base.Cache` in a SQLite file; open it through `inference.cache.open.open_cache`.
 
     Reads and commits run on the event loop itself: a read takes microseconds, a commit of a batch less than a hop
     to a thread and back, and a taken write lock is waited for with the loop running.
@@ -113,32 +110,25 @@ class SqliteCache(BatchedCache):
         return db
 
     def _prepare(self, db: sqlite3.Connection) -> None:
-        application, version = self._stamp(db)
-        if (application, version) != (APPLICATION_ID, VERSION):
+        if _pragma(db, "application_id") != APPLICATION_ID:
             # Nobody's file yet, or another process is creating it at this moment: look again under the write lock.
             db.execute("BEGIN IMMEDIATE")
-            application, version = self._stamp(db)
-            if application == APPLICATION_ID and version > VERSION:
-                raise CacheBroken(f"the cache {self.location} was written by a newer Tokenmill (schema {version})")
-            if application != APPLICATION_ID and db.execute("SELECT 1 FROM sqlite_schema").fetchone():
-                raise CacheBroken(f"{self.location} is a database of another program; name another file as cache")
-            if application != APPLICATION_ID:
+            if _pragma(db, "application_id") != APPLICATION_ID:
+                if db.execute("SELECT 1 FROM sqlite_schema").fetchone():
+                    raise CacheBroken(f"{self.location} is a database of another program; name another file as cache")
                 for statement in filter(str.strip, SCHEMA.split(";")):
                     db.execute(statement)
                 db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            elif version < 2:
-                db.execute(NOTES)
-            db.execute(f"PRAGMA user_version = {VERSION}")
+                db.execute(f"PRAGMA user_version = {VERSION}")
             db.execute("COMMIT")
+        version = _pragma(db, "user_version")
+        if version > NEWEST:
+            raise CacheBroken(f"the cache {self.location} was written by a newer Tokenmill (schema {version})")
         if db.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
             raise CacheBroken(f"the cache {self.location} cannot use a write-ahead log; put it on a local disk")
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute("PRAGMA busy_timeout = 0")
         db.execute(f"PRAGMA wal_autocheckpoint = {LOG_LIMIT}")
-
-    @staticmethod
-    def _stamp(db: sqlite3.Connection) -> tuple[int, int]:
-        return db.execute("PRAGMA application_id").fetchone()[0], db.execute("PRAGMA user_version").fetchone()[0]
 
     def _connected(self) -> sqlite3.Connection:
         self._check_process()
@@ -191,8 +181,8 @@ class SqliteCache(BatchedCache):
         row = await self._when_free(lambda db: db.execute(GET, (key,)).fetchone())
         return None if row is None else self._entry(*row)
 
-    def _entry(self, status: int, body: bytes, note: bytes | None) -> Entry:
-        return Entry(status, self._codec.unpack(body), note or b"")
+    def _entry(self, status: int, body: bytes) -> Entry:
+        return Entry(status, self._codec.unpack(body))
 
     async def _spent(self) -> int:
         row = await self._when_free(
@@ -216,8 +206,6 @@ class SqliteCache(BatchedCache):
             if rows and db.executemany(PUT, rows).rowcount != len(rows):
                 found = [db.execute(GET, (key,)).fetchone() for key, _, _ in rows]
                 outcome.stored = [self._entry(*row) for row in found]
-            if batch.notes:
-                db.executemany(NOTE, [(value, _key(address)) for address, value in batch.notes.items()])
             if batch.billed or batch.asks:
                 outcome.spent = db.execute(BILL, (self.run, batch.billed)).fetchone()[0]
             if batch.asks:
@@ -263,6 +251,10 @@ class SqliteCache(BatchedCache):
         ]
         db.executemany("DELETE FROM owners WHERE owner = ?", dead)
         return bool(dead)
+
+
+def _pragma(db: sqlite3.Connection, name: str) -> int:
+    return db.execute(f"PRAGMA {name}").fetchone()[0]
 
 
 def _checkpoint(path: str) -> None:

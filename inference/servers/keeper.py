@@ -23,8 +23,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from tokenmill.inference.servers.launch import PORT, Launch, clean_environment, diagnose, port_taken, python_module
 
@@ -59,7 +59,7 @@ class Keeper:
         self._clients: set[socket.socket] = set()
         self._idle_since: float | None = time.monotonic()
         self._port = 0
-        self._guard: subprocess.Popen | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
         self._log_offset = 0
         self._crashes: list[float] = []
         self._state: dict[str, object] = {"state": "starting", "log": str(log)}
@@ -102,9 +102,9 @@ class Keeper:
         """
         deadline = time.monotonic() + self.launch.start_timeout
         while self._wanted():
-            code = self._guard.poll()
+            code = self._exit_status()
             if code is not None:
-                return code if code <= 128 else 128 - code
+                return code
             if _healthy(self._port, self.launch.model):
                 self._say(state="ready", base_url=f"http://127.0.0.1:{self._port}/v1", log=str(self.log))
                 return None
@@ -119,7 +119,7 @@ class Keeper:
         """Return when the server has crashed or is no longer wanted."""
         refused = 0
         probe_at = time.monotonic() + PROBE_EVERY
-        while self._wanted() and self._guard.poll() is None:
+        while self._wanted() and self._exit_status() is None:
             self._attend(_TICK * 2)
             if time.monotonic() >= probe_at:
                 probe_at = time.monotonic() + PROBE_EVERY
@@ -173,7 +173,7 @@ class Keeper:
             self._guard.wait()
 
     def _exit_status(self) -> int | None:
-        code = self._guard.poll()
+        code = self._guard.poll() if self._guard else None
         return code if code is None or code <= 128 else 128 - code
 
     def _own_log(self) -> str:
@@ -197,7 +197,7 @@ class Keeper:
         for event, _ in self._selector.select(seconds):
             if event.fileobj is self._listener:
                 self._let_in()
-            elif not _still_there(event.fileobj):
+            elif isinstance(event.fileobj, socket.socket) and not _still_there(event.fileobj):
                 self._drop(event.fileobj)
         if self._clients:
             self._idle_since = None
@@ -277,7 +277,7 @@ def _refuses(port: int) -> bool:
 
 
 def main() -> None:
-    config: Mapping = json.loads(sys.argv[1])
+    config: dict[str, Any] = json.loads(sys.argv[1])
     # The one who started us waits for this process only; its child belongs to nobody and leaves no zombie behind.
     if os.fork():
         os._exit(0)

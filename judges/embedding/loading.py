@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,6 @@ def find(name: str) -> tuple[str, bool]:
     from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
     from huggingface_hub.errors import EntryNotFoundError, HFValidationError
 
-    _quiet_hub()
     problem = "there is no such folder, and no such model on the Hub"
     for repo in (name,) if "/" in name else (f"sentence-transformers/{name}", name):
         try:
@@ -60,23 +58,9 @@ def load(name: str) -> Any:
     from sentence_transformers import SentenceTransformer
 
     path, here = find(name)
-    _quiet_hub()
-    if not sys.stderr.isatty():
-        from transformers.utils.logging import disable_progress_bar
-
-        disable_progress_bar()
     try:
         return SentenceTransformer(path, local_files_only=here)
     except OSError:
         if not here or Path(path).exists():
             raise
         return SentenceTransformer(path)  # only a part of it is here
-
-
-def _quiet_hub() -> None:
-    """Keep progress bars and warnings of the Hub's client out of logs, where nobody watches them."""
-    if not sys.stderr.isatty():
-        from huggingface_hub.utils import disable_progress_bars, logging
-
-        disable_progress_bars()
-        logging.set_verbosity_error()

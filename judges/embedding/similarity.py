@@ -115,9 +115,9 @@ class _Batcher:
 
     def __init__(self, config: Embedder) -> None:
         self._config = config
-        self._waiting: list[tuple[str, asyncio.Future]] = []
+        self._waiting: list[tuple[str, asyncio.Future[np.ndarray]]] = []
         self._full = asyncio.Event()
-        self._task: asyncio.Task | None = None
+        self._task: asyncio.Task[None] | None = None
 
     async def submit(self, texts: list[str]) -> list[np.ndarray]:
         loop = asyncio.get_running_loop()

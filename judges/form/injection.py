@@ -135,7 +135,7 @@ def _payloads(planted: list[str]) -> list[str]:
     found: dict[str, None] = {}
     for sentence in planted[:50]:
         for match in _PHRASES["payload"].finditer(_plain(sentence)):
-            demand = match[match.lastgroup].strip(" .!?\"'“”‘’«»*_`")
+            demand = match[match.lastgroup or 0].strip(" .!?\"'“”‘’«»*_`")
             if len(demand) >= 2:
                 found[demand] = None
     return list(found)

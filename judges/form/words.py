@@ -34,7 +34,7 @@ def ngrams(text: str) -> frozenset[tuple[str, ...]]:
 
 def shared_ngrams(text: str, other: str) -> frozenset[tuple[str, ...]]:
     """The n-grams that two texts have in common. They are made only where there may be any."""
-    if len(other) < 2 * N - 1 or not may_share(text, vocabulary(other)):  # too short for one, or no run of known words
+    if len(other) < N or not may_share(text, vocabulary(other)):  # too short for one, or no run of known words
         return frozenset()
     return ngrams(text) & ngrams(other)
 

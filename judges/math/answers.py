@@ -44,18 +44,43 @@ _INTERVAL = re.compile(r"^(?:\\left)?([\[(])(.+),(.+?)(?:\\right)?([\])])$", re.
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What an answer says, read: one expression, equations, or a collection of parts, else plain words."""
+class Words:
+    """An answer that is no mathematics, or too long to be read."""
 
     text: str
-    kind: str
-    """`value`, `equation`, `set`, `tuple` or `words`."""
-    node: Node | None = None
-    right: Node | None = None
-    """Right side of an equation; then `node` is the left."""
-    parts: tuple[Answer, ...] = ()
-    brackets: str = ""
-    """Of a tuple or interval: `(]` for a half-open interval."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """An answer that is one expression."""
+
+    node: Node
+
+
+@dataclass(frozen=True)
+class Equation:
+    """An answer such as `y = 2x + 1`."""
+
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True)
+class Set:
+    """Answers in any order."""
+
+    parts: tuple[Answer, ...]
+
+
+@dataclass(frozen=True)
+class Tuple:
+    """Answers in order, or an interval; `brackets` are `(]` for a half-open one."""
+
+    parts: tuple[Answer, ...]
+    brackets: str
+
+
+Answer = Words | Value | Equation | Set | Tuple
 
 
 def final_answer(text: str) -> str:
@@ -95,38 +120,37 @@ def read_answer(text: str, language: str = "en") -> Answer:
     text = re.sub(r"^\\[(\[](.+)\\[)\]]$", r"\1", text.strip("*_` \n"), flags=re.DOTALL).strip("*_` \n")
     text = _APPROXIMATELY.sub("", text.rstrip(".。।!").strip())
     if len(text) > MAX_ANSWER:
-        return Answer(text[:MAX_ANSWER], "words")
+        return Words(text[:MAX_ANSWER])
     bare = text.replace("\\left", "").replace("\\right", "").strip()
     if (bare.startswith("\\{") and bare.endswith("\\}")) or (
         bare.startswith("{") and bare.endswith("}") and "," in bare
     ):
         inside = bare.strip("\\{}")
-        return Answer(text, "set", parts=tuple(read_answer(p, language) for p in _split(inside)))
+        return Set(tuple(read_answer(p, language) for p in _split(inside)))
     interval = _INTERVAL.match(bare)
     if interval and len(parts := _split(bare[1:-1])) > 1 and _node(bare, language) is None:
-        brackets = interval[1] + interval[4]
-        return Answer(text, "tuple", parts=tuple(read_answer(p, language) for p in parts), brackets=brackets)
+        return Tuple(tuple(read_answer(p, language) for p in parts), interval[1] + interval[4])
     numerals = find_numerals(text, language)
     if len(numerals) == 1 and (numerals[0].word or _MYRIAD.search(numerals[0].text)) and _alone(text, numerals[0]):
-        return Answer(text, "value", Num(numerals[0].values[0]))
+        return Value(Num(numerals[0].values[0]))
     node = _node(text, language)
     if node is not None:
-        return Answer(text, "value", node)
+        return Value(node)
     sides = re.split(r"(?<![<>!=\\])=(?!=)", text)
     if len(sides) == 2:
         left, right = _node(sides[0], language), _node(sides[1], language)
         if left is not None and right is not None:
             if (isinstance(left, Sym) and not symbols(right)) or (not symbols(left) and not symbols(right)):
-                return Answer(text, "value", right)
-            return Answer(text, "equation", left, right)
+                return Value(right)
+            return Equation(left, right)
         if right is not None and re.fullmatch(r"[\w\s]{1,60}", sides[0]):
-            return Answer(text, "value", right)
+            return Value(right)
     pieces = _split(text)
     if 1 < len(pieces) <= 20:
-        parts = tuple(read_answer(p, language) for p in pieces)
-        if all(part.kind in ("value", "equation", "tuple") for part in parts):
-            return Answer(text, "set", parts=parts)
-    return Answer(text, "words")
+        several = tuple(read_answer(p, language) for p in pieces)
+        if all(isinstance(part, Value | Equation | Tuple) for part in several):
+            return Set(several)
+    return Words(text)
 
 
 def _alone(text: str, numeral: Numeral) -> bool:
@@ -207,59 +231,59 @@ class FinalAnswer:
             return True
         if _fold(gold) == _fold(given):
             return True
-        if expected.kind == "value" and actual.kind in ("words", "set"):
+        if isinstance(expected, Value) and isinstance(actual, Words | Set):
             # A sentence: "Natalia sold 72 clips altogether in April and May." Its one number must be the answer.
             return self._stated(expected, given, note_language)
-        if actual.kind == "value" and expected.kind == "words":
+        if isinstance(actual, Value) and isinstance(expected, Words):
             return self._stated(actual, gold, language)
         return False
 
-    def _stated(self, expected: Answer, sentence: str, language: str) -> bool:
+    def _stated(self, expected: Value, sentence: str, language: str) -> bool:
         if len(sentence) > MAX_ANSWER:
             return False
         numbers = [n for n in find_numerals(sentence, language) if not n.word] or find_numerals(sentence, language)
         equation = re.split(r"=|≈|\\approx", sentence)
         tail = [read_answer(re.split(r"[.!?](?:\s|$)", equation[-1])[0], language)] if len(equation) > 1 else []
-        if any(part.kind == "value" and self._equal(expected, part) for part in tail):
+        if any(isinstance(part, Value) and self._equal(expected, part) for part in tail):
             return True
         if len(numbers) != 1:
             return False
         number = numbers[0]
         try:
-            value = evaluate(expected.node, {}) if expected.node is not None else None
+            value = evaluate(expected.node, {})
         except Undecidable:
             return False
         return value in number.values or (number.percent and any(Fraction(v) / 100 == value for v in number.values))
 
     def _equal(self, a: Answer, b: Answer) -> bool:
-        if a.kind == b.kind == "words":
-            return _fold(a.text) == _fold(b.text)
-        if a.kind == b.kind == "value" and a.node is not None and b.node is not None:
+        if isinstance(a, Words) or isinstance(b, Words):
+            return isinstance(a, Words) and isinstance(b, Words) and _fold(a.text) == _fold(b.text)
+        if isinstance(a, Value) and isinstance(b, Value):
             return same_value(a.node, b.node, self.algebra)
-        if a.kind == b.kind == "tuple":
+        if isinstance(a, Equation) and isinstance(b, Equation):
+            return self._same_equation(a, b)
+        if isinstance(a, Tuple) and isinstance(b, Tuple):
             return (
                 a.brackets == b.brackets
                 and len(a.parts) == len(b.parts)
                 and all(self._equal(x, y) for x, y in zip(a.parts, b.parts, strict=True))
             )
-        if {a.kind, b.kind} == {"equation", "set"}:
-            equation, found = (a, b) if a.kind == "equation" else (b, a)
-            names = symbols(equation.node) | symbols(equation.right)
-            values = [part.node for part in found.parts if part.kind == "value"]
-            if len(names) == 1 and len(values) == len(found.parts) and not any(symbols(v) for v in values):
-                return bool(self.algebra.solves(equation.node, equation.right, names.pop(), values))
-        if "set" in (a.kind, b.kind) and {a.kind, b.kind} <= {"set", "value", "equation", "tuple"}:
-            return self._same_set(a.parts if a.kind == "set" else (a,), b.parts if b.kind == "set" else (b,))
-        if a.kind == b.kind == "equation":
-            return self._same_equation(a, b)
-        if {a.kind, b.kind} == {"equation", "value"}:
-            equation, solution = (a, b) if a.kind == "equation" else (b, a)
+        equation, other = (a, b) if isinstance(a, Equation) else (b, a)
+        if isinstance(equation, Equation):
             # "y = 2x + 1" and "2x + 1": the right side is the answer.
-            if isinstance(equation.node, Sym) and same_value(equation.right, solution.node, self.algebra):
+            if (
+                isinstance(equation.left, Sym)
+                and isinstance(other, Value)
+                and same_value(equation.right, other.node, self.algebra)
+            ):
                 return True
-            names = symbols(equation.node) | symbols(equation.right)
-            if len(names) == 1 and not symbols(solution.node):
-                return bool(self.algebra.solves(equation.node, equation.right, names.pop(), [solution.node]))
+            found = other.parts if isinstance(other, Set) else (other,)
+            names = symbols(equation.left) | symbols(equation.right)
+            values = [part.node for part in found if isinstance(part, Value)]
+            if len(names) == 1 and len(values) == len(found) and not any(symbols(v) for v in values):
+                return bool(self.algebra.solves(equation.left, equation.right, names.pop(), values))
+        if isinstance(a, Set) or isinstance(b, Set):
+            return self._same_set(a.parts if isinstance(a, Set) else (a,), b.parts if isinstance(b, Set) else (b,))
         return False
 
     def _same_set(self, a: tuple[Answer, ...], b: tuple[Answer, ...]) -> bool:
@@ -273,9 +297,9 @@ class FinalAnswer:
             left.remove(match)
         return True
 
-    def _same_equation(self, a: Answer, b: Answer) -> bool:
+    def _same_equation(self, a: Equation, b: Equation) -> bool:
         """Equations with proportional differences have the same solutions."""
-        x, y = Op("-", (a.node, a.right)), Op("-", (b.node, b.right))
+        x, y = Op("-", (a.left, a.right)), Op("-", (b.left, b.right))
         names = sorted(symbols(x) | symbols(y))
         factors = []
         for i in range(4):

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tokenmill.judges.math.expressions import Node, Sym, Undecidable, evaluate
+from tokenmill.judges.math.expressions import Exact, Node, Sym, Undecidable, evaluate, magnitude
 from tokenmill.judges.math.mathml import from_mathml
-from tokenmill.judges.math.relations import Decision, Exact, Knowledge, Truth, decide, is_rounding
+from tokenmill.judges.math.relations import Decision, Knowledge, Truth, decide, is_rounding
 from tokenmill.judges.math.statements import Chain, Member, find_chains
 from tokenmill.schemas.verdicts import Finding, Verdict
 
@@ -136,7 +136,7 @@ def _short(digits: str) -> str:
 
 def assignments(text: str, chains: list[Chain]) -> dict[str, Exact]:
     """Symbols that the text sets to one constant, unconditionally and always the same."""
-    values: dict[str, set[Exact]] = {}
+    values: dict[str, set[Exact | None]] = {}
     for chain in chains:
         if any(relation != "=" for relation in chain.relations):
             continue
@@ -161,8 +161,8 @@ def assignments(text: str, chains: list[Chain]) -> dict[str, Exact]:
             found = values.setdefault(name, set())
             found.add(constants[-1])
             if unsure:
-                found.add(object())  # type: ignore[arg-type]  # a second value: the symbol stays unknown
-    return {name: found.pop() for name, found in values.items() if len(found) == 1}
+                found.add(None)  # a second value: the symbol stays unknown
+    return {name: value for name, (value, *more) in values.items() if value is not None and not more}
 
 
 def _sentence(text: str, start: int, end: int) -> str:
@@ -178,7 +178,7 @@ def _rounded_in_words(sentence: str, left: Member, right: Member, decision: Deci
         return False
     return any(
         is_rounding(exact, stated, node)
-        or (isinstance(stated, int) and Fraction(exact).denominator > 1 and abs(exact - stated) < 1)
+        or (isinstance(stated, int) and Fraction(exact).denominator > 1 and magnitude(exact - stated) < 1)
         for exact, stated, node in ((a, b, right.node), (b, a, left.node))
     )
 

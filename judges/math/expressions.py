@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import cmath
 import math
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import NamedTuple
+
+Exact = int | Fraction
+"""A value without error."""
 
 MAX_BITS = 8192
 """Bound on numerator and denominator of an exact value."""
@@ -27,7 +31,7 @@ class NotRational(Undecidable):
 class Num(NamedTuple):
     """A numeral; `decimals` is how many decimal places it states."""
 
-    value: int | Fraction
+    value: Exact
     decimals: int = 0
 
 
@@ -75,7 +79,12 @@ class Reading(NamedTuple):
 READINGS = (Reading(), Reading(percent=False), Reading(scales=False), Reading(mixed=False))
 
 
-def _bounded(value: int | Fraction) -> int | Fraction:
+def magnitude(value: Exact) -> Exact:
+    """`abs`, which a type checker believes to lead out of this union."""
+    return -value if value < 0 else value
+
+
+def _bounded(value: Exact) -> Exact:
     if isinstance(value, int):
         bits = value.bit_length()
     else:
@@ -94,7 +103,7 @@ def _integer_root(value: int, degree: int) -> int | None:
     return root if root**degree == value else None
 
 
-def _root(value: int | Fraction, degree: int) -> int | Fraction:
+def _root(value: Exact, degree: int) -> Exact:
     if value < 0 or degree > 64:
         raise NotRational
     value = Fraction(value)
@@ -104,7 +113,7 @@ def _root(value: int | Fraction, degree: int) -> int | Fraction:
     return Fraction(top, bottom)
 
 
-def power(base: int | Fraction, exponent: int | Fraction) -> int | Fraction:
+def power(base: Exact, exponent: Exact) -> Exact:
     """Exact power.
 
     Raises:
@@ -128,7 +137,7 @@ def power(base: int | Fraction, exponent: int | Fraction) -> int | Fraction:
     return base**exponent
 
 
-def evaluate(node: Node, known: dict[str, int | Fraction], reading: Reading = READINGS[0]) -> int | Fraction:
+def evaluate(node: Node, known: Mapping[str, Exact], reading: Reading = READINGS[0]) -> Exact:
     """Exact value with the symbols in `known` substituted.
 
     Raises:
@@ -171,7 +180,7 @@ def evaluate(node: Node, known: dict[str, int | Fraction], reading: Reading = RE
     if op == "mixed":
         return _bounded(values[0] + values[1] if reading.mixed else values[0] * values[1])
     if op == "abs":
-        return abs(values[0])
+        return magnitude(values[0])
     if op == "!":
         n = values[0]
         if not isinstance(n, int) or not 0 <= n <= MAX_FACTORIAL:

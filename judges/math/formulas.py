@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tokenmill.judges.math.mathml import from_mathml
-from tokenmill.judges.math.notation import hide, tokenize
+from tokenmill.judges.math.notation import Token, hide, tokenize
 from tokenmill.judges.math.numerals import DIGITS, WORDS, Numeral, comma_decimal, find_numerals, in_english, value
 from tokenmill.schemas.verdicts import Finding, Verdict
 
@@ -115,7 +115,7 @@ def _signature(formula: str, language: str) -> str:
 def _plain_formulas(prose: str, language: str) -> list[tuple[int, int, str]]:
     """Runs such as `3 x 4 = 12` or `<<48/2=24>>` outside LaTeX: positions and signature."""
     runs: list[tuple[int, int, str]] = []
-    run: list = []
+    run: list[Token] = []
     comma = comma_decimal(language)
     for token in [*tokenize(prose, language), None]:
         if token is not None and token.kind in (

@@ -160,7 +160,7 @@ def tokenize(text: str, language: str = "en", math: bool = False) -> list[Token]
     add = tokens.append
     last_end = -1
     for match in _lexer(comma_decimal(language)).finditer(copy):
-        kind = match.lastgroup
+        kind = match.lastgroup or "other"
         if kind == "inner":
             kind = "words"
         if kind == "skip":

@@ -158,20 +158,19 @@ class Parser:
         kind, text = token.kind, token.text
         if kind == "num":
             try:
-                node: Node = Num(*value(text, self.comma))
+                numeral = Num(*value(text, self.comma))
             except ValueError:
                 raise NotAnExpression("numeral too long") from None
-            return self._suffixes(self._mixed(node, token))
+            return self._suffixes(self._mixed(numeral))
         if kind == "vulgar":
-            top, bottom = text.split("/")
-            return self._suffixes(Op("/", (Num(int(top)), Num(int(bottom)))))
+            return self._suffixes(_vulgar(text))
         if kind == "sym":
             following = self._peek()
             if text in "aAI" and not token.math and following and following.kind == "word":
                 raise NotAnExpression("an article")
             return self._suffixes(Sym(text if text in CONSTANTS else text + self._applied()))
         if kind == "word" and token.math and len(text) <= 3 and text.isascii():
-            node = Sym(text[0])
+            node: Node = Sym(text[0])
             for letter in text[1:]:
                 node = Op("*", (node, Sym(letter)))
             return self._suffixes(node)
@@ -181,7 +180,8 @@ class Parser:
                 return _with_units(self._operand(), (text,))
             raise NotAnExpression("a lone currency sign")
         if kind == "open":
-            if self._peek() and self._peek().kind == "word" and not self._peek().math:
+            inside = self._peek()
+            if inside and inside.kind == "word" and not inside.math:
                 raise NotAnExpression("a comment")
             return self._suffixes(self._bracketed(text))
         if kind == "op" and text in "+-":
@@ -267,15 +267,14 @@ class Parser:
         node = Op(name, (inner,))
         return Op("^", (node, exponent)) if exponent is not None else node
 
-    def _mixed(self, node: Num, token: Token) -> Node:
+    def _mixed(self, node: Num) -> Node:
         """`2 1/2`, `2½` and `2\\frac{1}{2}` are mixed numbers."""
         following = self._peek()
         if following is None or node.decimals:
             return node
         if following.kind == "vulgar":
             self.pos += 1
-            top, bottom = following.text.split("/")
-            return Op("+", (node, Op("/", (Num(int(top)), Num(int(bottom))))))
+            return Op("+", (node, _vulgar(following.text)))
         if following.kind == "frac":
             at = self.pos
             self.pos += 1
@@ -388,6 +387,10 @@ class Parser:
 
 
 KNOWN_SHORT = vocabulary("cm mm km kg mg ml lb lbs oz ft in mi mph hr hrs min mins sec yd gal qt pt hp kmh")
+
+
+def _vulgar(text: str) -> Op:
+    return Op("/", tuple(Num(int(part)) for part in text.split("/")))
 
 
 def _with_units(node: Node, words: tuple[str, ...]) -> Node:

@@ -14,6 +14,7 @@ from fractions import Fraction
 
 from tokenmill.judges.math.expressions import (
     READINGS,
+    Exact,
     Node,
     NotRational,
     Num,
@@ -25,12 +26,12 @@ from tokenmill.judges.math.expressions import (
     approximate,
     evaluate,
     literal,
+    magnitude,
     symbols,
     units,
 )
 from tokenmill.judges.math.units import UNITS, dimensions, ratios, size
 
-Exact = int | Fraction
 _POINTS = (Fraction(7, 3), Fraction(11, 5), Fraction(29, 13), Fraction(5, 17), Fraction(41, 7))
 _LOOSE = Fraction(1, 20)
 """Relative error allowed to `≈` between two calculations."""
@@ -63,7 +64,7 @@ class Decision:
 
 def decide(left: Node, relation: str, right: Node, known: Knowledge) -> Decision:
     """Decide `left relation right`; relation is one of = ≈ < > <= >= !=."""
-    first: Decision | None = None
+    first: tuple[Exact, Exact] | None = None
     marked: set[str] | None = None
     for reading in READINGS:
         if first is not None:
@@ -82,13 +83,11 @@ def decide(left: Node, relation: str, right: Node, known: Knowledge) -> Decision
             return _decide_symbols(left, relation, right, known)
         if _holds(a, relation, b, left, right, known):
             return Decision(Truth.TRUE, a, b)
-        first = first or Decision(Truth.FALSE, a, b)
+        first = first or (a, b)
     assert first is not None
-    if relation == "=" and first.left is not None and _reconciled(left, right, first.left, first.right, known):
-        return Decision(Truth.TRUE, first.left, first.right)
-    if _is_definition(left, right):
-        return Decision(Truth.UNDECIDED, first.left, first.right)
-    return first
+    if relation == "=" and _reconciled(left, right, *first, known):
+        return Decision(Truth.TRUE, *first)
+    return Decision(Truth.UNDECIDED if _is_definition(left, right) else Truth.FALSE, *first)
 
 
 def _matters(reading: Reading, marks: set[str]) -> bool:
@@ -114,14 +113,15 @@ def _holds(a: Exact, relation: str, b: Exact, left: Node, right: Node, known: Kn
             if lit is not None and lit.decimals and is_rounding(exact, other, node):
                 known.rounded.add(lit)
                 return True
-        return bool(known.rounded) and abs(a - b) <= _slack(left, right, known)
+        return bool(known.rounded) and magnitude(a - b) <= _slack(left, right, known)
     if relation == "≈":
         for exact, node, other in ((a, right, b), (b, left, a)):
             lit = literal(node)
-            if lit is not None and abs(exact - other) <= _place(lit, node):
+            if lit is not None and magnitude(exact - other) <= _place(lit, node):
                 known.rounded.add(lit)
                 return True
-        return abs(a - b) <= _LOOSE * max(abs(a), abs(b)) and literal(left) is None and literal(right) is None
+        close = magnitude(a - b) <= _LOOSE * max(magnitude(a), magnitude(b))
+        return close and literal(left) is None and literal(right) is None
     return {"<": a < b, ">": a > b, "<=": a <= b, ">=": a >= b, "!=": a != b}[relation]
 
 
@@ -133,8 +133,8 @@ def is_rounding(exact: Exact, stated: Exact, node: Node) -> bool:
     step = Fraction(1, 10**lit.decimals) * (Fraction(1, 100) if "%" in units(node) else 1)
     if (Fraction(exact) / step).denominator == 1:
         return False
-    error = abs(exact - stated)
-    return error * 2 <= step or (error < step and abs(stated) < abs(exact))
+    error = magnitude(exact - stated)
+    return error * 2 <= step or (error < step and magnitude(stated) < magnitude(exact))
 
 
 def _place(lit: Num, node: Node) -> Fraction:

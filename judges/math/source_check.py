@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from tokenmill.judges.math.answers import FinalAnswer, final_answer, read_answer
+from tokenmill.judges.math.answers import FinalAnswer, Value, final_answer, read_answer
 from tokenmill.judges.math.equalities import Equalities, finding
 from tokenmill.judges.math.expressions import Undecidable, evaluate
 from tokenmill.judges.math.mathml import from_mathml
@@ -57,7 +57,7 @@ class SourceConsistent:
     def _reached(self, claim: str, body: str, language: str) -> bool:
         """Whether the claimed answer is stated in the solution; True when it is no number, so not traceable."""
         expected = read_answer(claim, language)
-        if expected.kind != "value" or expected.node is None:
+        if not isinstance(expected, Value):
             return True
         try:
             value = Fraction(evaluate(expected.node, {}))

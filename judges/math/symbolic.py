@@ -14,6 +14,7 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 MEMORY = 1 << 30
@@ -82,7 +83,7 @@ def solves(equation: list[Any], name: str, values: list[list[Any]]) -> bool | No
     return bool(sympy.FiniteSet(*(sympy.nsimplify(build(v)) for v in values)) == solutions)
 
 
-OPERATIONS = {"equal": equal, "solves": solves}
+OPERATIONS: dict[str, Callable[..., bool | None]] = {"equal": equal, "solves": solves}
 
 
 def _child(request: dict[str, Any], out: int) -> None:

@@ -54,9 +54,10 @@ class _Process:
         out = self._child.stdout
         assert out is not None
         data, deadline = b"", time.monotonic() + seconds
+        poll = select.poll()  # `select` breaks beyond 1,024 open files, which a run with many connections has
+        poll.register(out, select.POLLIN)
         while not data.endswith(b"\n"):
-            ready, _, _ = select.select([out], [], [], max(0.0, deadline - time.monotonic()))
-            piece = os.read(out.fileno(), 4096) if ready else b""
+            piece = os.read(out.fileno(), 4096) if poll.poll(max(0, deadline - time.monotonic()) * 1000) else b""
             if not piece:
                 return None
             data += piece

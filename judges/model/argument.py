@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from tokenmill.judges.model.quotes import plain, stands_in
 from tokenmill.judges.model.voting import Claim, JudgeUndecided, QuotingJudge, line
+from tokenmill.schemas.json_schema import TEXT, array, choice, record
 
 __all__ = ["CHECK", "KINDS", "SCHEMA", "Gaps", "JudgeUndecided"]
 
@@ -15,29 +16,14 @@ KINDS = ("false_step", "argument_gap", "content_lost", "leftover_kept", "source_
 _OF_SOURCE = ("content_lost", "source_wrong")
 """Kinds that must quote the source; the others must quote the note."""
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "faults": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "kind": {"type": "string", "enum": list(KINDS)},
-                    "claim": {"type": "string"},
-                    "source_quote": {"type": "string"},
-                    "rewrite_quote": {"type": "string"},
-                    "severity": {"type": "string", "enum": ["minor", "major"]},
-                },
-                "required": ["kind", "claim", "source_quote", "rewrite_quote", "severity"],
-                "additionalProperties": False,
-            },
-            "maxItems": 16,
-        }
-    },
-    "required": ["faults"],
-    "additionalProperties": False,
-}
+_FAULT = record(
+    kind=choice(KINDS),
+    claim=TEXT,
+    source_quote=TEXT,
+    rewrite_quote=TEXT,
+    severity=choice(["minor", "major"]),
+)
+SCHEMA = record(faults=array(_FAULT, 16))
 """What a judge answers."""
 
 

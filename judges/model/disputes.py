@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
-from tokenmill.inference.call import Ask, Usage
+from tokenmill.inference.call import Ask
 from tokenmill.inference.structured import StructuredAnswerInvalid, ask_json
 from tokenmill.judges.math import FinalAnswer
 from tokenmill.judges.model.quotes import stands_in
 from tokenmill.judges.model.voting import JudgeUndecided, line
 from tokenmill.prompts.fence import fence
+from tokenmill.schemas.json_schema import BOOLEAN, TEXT, record
 from tokenmill.schemas.verdicts import Finding, Verdict
 
 from tokenmill import prompts
 
 CHECK = "stated_answer"
 PROMPT = "math/dispute"
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "working": {"type": "string"},
-        "answer": {"type": "string"},
-        "stated_is_right": {"type": "boolean"},
-        "fault": {"type": "string"},
-        "quote": {"type": "string"},
-    },
-    "required": ["working", "answer", "stated_is_right", "fault", "quote"],
-    "additionalProperties": False,
-}
+SCHEMA = record(working=TEXT, answer=TEXT, stated_is_right=BOOLEAN, fault=TEXT, quote=TEXT)
 
 
 @dataclass(frozen=True)
@@ -43,7 +32,7 @@ class Dispute:
     max_tokens: int = 2000
     tries: int = 3
 
-    async def __call__(self, problem: str, stated: str, found: str, ask: Ask) -> tuple[Verdict, Usage]:
+    async def __call__(self, problem: str, stated: str, found: str, ask: Ask) -> Verdict:
         """Judge the answer `stated` for `problem`, both English; `found` is the note's answer.
 
         Raises:
@@ -52,20 +41,17 @@ class Dispute:
         """
         messages = prompts.load(PROMPT).render(problem=fence(problem, "problem"), solution=fence(stated, "stated"))
         try:
-            answer = await ask_json(
+            value, _ = await ask_json(
                 ask, messages, SCHEMA, to="judge", tries=self.tries, temperature=0.0, max_tokens=self.max_tokens
             )
         except StructuredAnswerInvalid as error:
-            raise JudgeUndecided(f"the judge could not settle the stated answer: {error}", error.usage) from error
-        value = answer.value
+            raise JudgeUndecided(f"the judge could not settle the stated answer: {error}") from error
         shown = stands_in(value["quote"], stated)
         agrees = bool(value["answer"].strip()) and self.same.same(found, value["answer"])
         if value["stated_is_right"] or not shown or not agrees:
-            return Verdict(CHECK, True, 1.0), answer.usage
+            return Verdict(CHECK, True, 1.0)
         detail = (
             f"The source answers {line(stated[-80:])}, but note and judge, each on its own, find {line(found)}: "
             f"{line(value['fault'])}"
         )
-        return Verdict(CHECK, False, 0.0, "source_wrong", (Finding("source_wrong", detail, value["quote"], found),)), (
-            answer.usage
-        )
+        return Verdict(CHECK, False, 0.0, "source_wrong", (Finding("source_wrong", detail, value["quote"], found),))

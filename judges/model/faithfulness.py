@@ -7,32 +7,15 @@ from typing import Any, ClassVar
 
 from tokenmill.judges.model.quotes import is_sentence_of, plain, stands_in
 from tokenmill.judges.model.voting import Claim, JudgeUndecided, QuotingJudge, line
+from tokenmill.schemas.json_schema import TEXT, array, choice, record
 
 __all__ = ["CHECK", "SCHEMA", "Faithfulness", "JudgeUndecided", "verify"]
 
 CHECK = "faithfulness"
 
 _MAX_CLAIMS = 12  # of each kind in one answer: bounds what a rambling judge costs
-_CLAIM = {
-    "type": "object",
-    "properties": {
-        "claim": {"type": "string"},
-        "source_quote": {"type": "string"},
-        "rewrite_quote": {"type": "string"},
-        "severity": {"type": "string", "enum": ["minor", "major"]},
-    },
-    "required": ["claim", "source_quote", "rewrite_quote", "severity"],
-    "additionalProperties": False,
-}
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "unsupported": {"type": "array", "items": _CLAIM, "maxItems": _MAX_CLAIMS},
-        "missing": {"type": "array", "items": _CLAIM, "maxItems": _MAX_CLAIMS},
-    },
-    "required": ["unsupported", "missing"],
-    "additionalProperties": False,
-}
+_CLAIM = record(claim=TEXT, source_quote=TEXT, rewrite_quote=TEXT, severity=choice(["minor", "major"]))
+SCHEMA = record(unsupported=array(_CLAIM, _MAX_CLAIMS), missing=array(_CLAIM, _MAX_CLAIMS))
 """What a judge answers."""
 
 

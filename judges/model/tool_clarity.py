@@ -1,6 +1,6 @@
 """A model judges whether a tool is clear enough to be called and simulated; every problem must quote the specification.
 
-    verdict, usage = await ToolClarity()(spec, ask)
+    verdict = await ToolClarity()(spec, ask)
 
 Kimi K2 report, section 3.1.1: tools with clear interfaces, descriptions and operational semantics.
 """
@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import orjson
-from tokenmill.inference.call import Ask, Message, Usage
+from tokenmill.inference.call import Ask, Message
 from tokenmill.inference.structured import StructuredAnswerInvalid, ask_json
 from tokenmill.judges.model.faithfulness import JudgeUndecided
 from tokenmill.judges.model.quotes import plain, stands_in
 from tokenmill.prompts.fence import defuse, fence
+from tokenmill.schemas.json_schema import TEXT, choice, record
 from tokenmill.schemas.tools import ToolSpec
 from tokenmill.schemas.verdicts import Finding, Verdict
 
@@ -27,28 +27,8 @@ KINDS = ("vague", "impossible", "inconsistent", "several_tools")
 """Reasons of a refusal."""
 
 _MAX_PROBLEMS = 8
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "problems": {
-            "type": "array",
-            "maxItems": _MAX_PROBLEMS,
-            "items": {
-                "type": "object",
-                "properties": {
-                    "kind": {"type": "string", "enum": list(KINDS)},
-                    "quote": {"type": "string"},
-                    "why": {"type": "string"},
-                    "severity": {"type": "string", "enum": ["minor", "major"]},
-                },
-                "required": ["kind", "quote", "why", "severity"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["problems"],
-    "additionalProperties": False,
-}
+_PROBLEM = record(kind=choice(KINDS), quote=TEXT, why=TEXT, severity=choice(["minor", "major"]))
+SCHEMA = record(problems={"type": "array", "maxItems": _MAX_PROBLEMS, "items": _PROBLEM})
 """What a judge answers."""
 
 
@@ -91,7 +71,7 @@ class ToolClarity:
         if self.tolerated_minor < 0 or self.tries < 1 or self.max_tokens < 1:
             raise ValueError("ToolClarity needs tolerated_minor >= 0, tries >= 1 and max_tokens >= 1")
 
-    async def __call__(self, spec: ToolSpec, ask: Ask) -> tuple[Verdict, Usage]:
+    async def __call__(self, spec: ToolSpec, ask: Ask) -> Verdict:
         """Judge one specification.
 
         Raises:
@@ -100,30 +80,29 @@ class ToolClarity:
         """
         text = present(spec)
         messages = prompts.load(self.prompt).render(tool=fence(text, "tool"))
-        usage, votes = Usage(), []
+        votes: list[_Vote] = []
         for attempt in range(self.votes):
-            vote, cost = await self._vote(attempt, messages, text, ask)
-            usage += cost
+            vote = await self._vote(attempt, messages, text, ask)
             if vote is not None:
                 votes.append(vote)
             if self._decided(votes, self.votes - attempt - 1):
                 break
         if not votes:
-            raise JudgeUndecided(f"none of {self.votes} votes on the tool was usable", usage)
-        return self._verdict(votes), usage
+            raise JudgeUndecided(f"none of {self.votes} votes on the tool was usable")
+        return self._verdict(votes)
 
-    async def _vote(self, attempt: int, messages: list[Message], text: str, ask: Ask) -> tuple[_Vote | None, Usage]:
+    async def _vote(self, attempt: int, messages: list[Message], text: str, ask: Ask) -> _Vote | None:
         temperature = self.temperature if self.temperature is not None else (0.0 if self.votes == 1 else 0.7)
         sampling = {"seed": self.seed + attempt, "temperature": temperature, "max_tokens": self.max_tokens}
         try:
             answer = await ask_json(ask, messages, SCHEMA, to="judge", tries=self.tries, attempt=attempt, **sampling)
-        except StructuredAnswerInvalid as error:
-            return None, error.usage
+        except StructuredAnswerInvalid:
+            return None
         problems = answer.value["problems"]
         shown = tuple(p for p in problems if plain(p["quote"]) and stands_in(p["quote"], text))
         if problems and not shown:
-            return None, answer.usage
-        return _Vote(shown, len(problems) - len(shown)), answer.usage
+            return None
+        return _Vote(shown, len(problems) - len(shown))
 
     def _passes(self, vote: _Vote) -> bool:
         return vote.majors == 0 and len(vote.problems) <= self.tolerated_minor

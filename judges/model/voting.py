@@ -7,11 +7,11 @@ must stand (`verify`).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, ClassVar
 
-from tokenmill.inference.call import Ask, Message, Usage
+from tokenmill.inference.call import Ask, Message
 from tokenmill.inference.errors import RowError
 from tokenmill.inference.gather import together
 from tokenmill.inference.structured import StructuredAnswerInvalid, ask_json
@@ -26,11 +26,7 @@ REPAIR = "structured/repair"
 
 
 class JudgeUndecided(RowError):
-    """No vote of the judge was usable; `usage` is what the votes were billed."""
-
-    def __init__(self, line: str, usage: Usage = Usage()) -> None:
-        super().__init__(line)
-        self.usage = usage
+    """No vote of the judge was usable."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,6 @@ class Vote:
     claims: tuple[Claim, ...] = ()
     dropped: int = 0
     """Claims thrown away because a quotation is not where the judge said it was."""
-    usage: Usage = field(default_factory=Usage)
 
     @property
     def majors(self) -> int:
@@ -110,9 +105,7 @@ class QuotingJudge:
         """Names of all prompts that a judgement may use."""
         return self.prompt, self.requote, REPAIR
 
-    async def __call__(
-        self, source: str, rewrite: str, context: str, ask: Ask, *, title: str = ""
-    ) -> tuple[Verdict, Usage]:
+    async def __call__(self, source: str, rewrite: str, context: str, ask: Ask, *, title: str = "") -> Verdict:
         """Judge `rewrite` against `source`. `context` is what a reader already knows: the source before this chunk.
 
         Raises:
@@ -131,8 +124,7 @@ class QuotingJudge:
         decided = {self._passes(vote) for vote in votes if vote.decided}
         if len(votes) < self.votes and not (len(decided) == 1 and all(vote.decided for vote in votes)):
             votes += await self._ask(range(enough, self.votes), messages, source, rewrite, known, ask)
-        usage = sum((vote.usage for vote in votes), Usage())
-        return self._verdict(votes, usage), usage
+        return self._verdict(votes)
 
     async def _ask(self, attempts: Iterable[int], *case: Any) -> list[Vote]:
         return await together(self._vote(attempt, *case) for attempt in attempts)
@@ -141,7 +133,7 @@ class QuotingJudge:
         self, attempt: int, messages: list[Message], source: str, rewrite: str, known: str, ask: Ask
     ) -> Vote:
         temperature = self.temperature if self.temperature is not None else (0.0 if self.votes == 1 else 0.7)
-        usage, conversation = Usage(), messages
+        conversation = messages
         for again in (False, True):
             try:
                 answer = await ask_json(
@@ -155,12 +147,11 @@ class QuotingJudge:
                     temperature=temperature,
                     max_tokens=self.max_tokens,
                 )
-            except StructuredAnswerInvalid as error:
-                return Vote(False, usage=usage + error.usage)
-            usage += answer.usage
+            except StructuredAnswerInvalid:
+                return Vote(False)
             claims, wrong = self.verify(answer.value, source, rewrite, known)
             if claims or not wrong:
-                return Vote(True, tuple(claims), len(wrong), usage)
+                return Vote(True, tuple(claims), len(wrong))
             if not again:
                 quotes = "\n".join(f"- {quote}" for quote in wrong)
                 conversation = [
@@ -168,15 +159,15 @@ class QuotingJudge:
                     {"role": "assistant", "content": defuse(answer.answers[-1].text)},
                     *prompts.load(self.requote).render(quotes=quotes),
                 ]
-        return Vote(False, dropped=len(wrong), usage=usage)
+        return Vote(False, dropped=len(wrong))
 
     def _passes(self, vote: Vote) -> bool:
         return vote.majors == 0 and len(vote.claims) <= self.tolerated_minor
 
-    def _verdict(self, votes: list[Vote], usage: Usage) -> Verdict:
+    def _verdict(self, votes: list[Vote]) -> Verdict:
         decided = [vote for vote in votes if vote.decided]
         if not decided:
-            raise JudgeUndecided(f"none of {len(votes)} votes of the judge was usable", usage)
+            raise JudgeUndecided(f"none of {len(votes)} votes of the judge was usable")
         against = [vote for vote in decided if not self._passes(vote)]
         passed = 2 * len(against) < len(decided)
         relevant = decided if passed else against

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from tokenmill.judges.form.language import UNDETERMINED
 from tokenmill.judges.math import Equalities, FinalAnswer, NumbersUsed, SourceConsistent
-from tokenmill.judges.math.answers import final_answer, read_answer
+from tokenmill.judges.math.answers import Words, final_answer, read_answer
 from tokenmill.judges.math.mathml import from_mathml
 from tokenmill.judges.math.notation import hide, prose
-from tokenmill.judges.memory import fingerprint_of
 from tokenmill.judges.notes.form import NoteForm
 from tokenmill.schemas.math import Note, NoteTask, Problem
 from tokenmill.schemas.verdicts import Finding, Verdict
@@ -62,11 +60,6 @@ class NoteChecks:
     answer: FinalAnswer = field(default_factory=FinalAnswer)
     derivation: SourceConsistent = field(default_factory=SourceConsistent)
 
-    @cached_property
-    def fingerprint(self) -> bytes:
-        """Stands for the checks in verdicts that are kept."""
-        return fingerprint_of(self)
-
     def __call__(
         self, task: NoteTask, source: str, answer: str, note: Note, text: str, *, system: str = ""
     ) -> list[Verdict]:
@@ -103,7 +96,7 @@ class NoteChecks:
         if not gold:
             return []
         verdict = self.answer(problem.answer, note.answer, problem.language)
-        in_words = bool(note.answer) and read_answer(gold, problem.language).kind == "words"
+        in_words = bool(note.answer) and isinstance(read_answer(gold, problem.language), Words)
         return [] if in_words and not verdict.passed else [verdict]
 
     def _derivation(self, note: Note) -> Verdict:

@@ -13,7 +13,7 @@ from tokenmill.judges.form.injection import Injection
 from tokenmill.judges.form.language import Language
 from tokenmill.judges.form.truncation import Truncation
 from tokenmill.judges.form.words import release
-from tokenmill.judges.math.answers import read_answer
+from tokenmill.judges.math.answers import Value, read_answer
 from tokenmill.judges.math.expressions import Undecidable, evaluate
 from tokenmill.judges.math.notation import hide, prose
 from tokenmill.judges.math.numbers import note_values
@@ -114,7 +114,7 @@ def _repeated(note: Note) -> Iterator[Finding]:
 def _differing(note: Note) -> Iterator[Finding]:
     """The result sentence must state the answer, where that is a number."""
     answer = read_answer(note.answer) if note.answer else None
-    if answer is None or answer.kind != "value" or answer.node is None or not note.result:
+    if not isinstance(answer, Value) or not note.result:
         return
     try:
         value = Fraction(evaluate(answer.node, {}))

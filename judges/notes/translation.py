@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from tokenmill.judges.form.commentary import Commentary
 from tokenmill.judges.form.injection import Injection
@@ -12,7 +11,6 @@ from tokenmill.judges.form.truncation import Truncation
 from tokenmill.judges.math import FormulasKept
 from tokenmill.judges.math.mathml import from_mathml
 from tokenmill.judges.math.notation import prose
-from tokenmill.judges.memory import fingerprint_of
 from tokenmill.schemas.verdicts import Finding, Verdict
 
 
@@ -26,11 +24,6 @@ class TranslationChecks:
     commentary: Commentary = field(default_factory=Commentary)
     truncation: Truncation = field(default_factory=Truncation)
     language: Language = field(default_factory=Language)
-
-    @cached_property
-    def fingerprint(self) -> bytes:
-        """Stands for the checks in verdicts that are kept."""
-        return fingerprint_of(self)
 
     def __call__(
         self, source: str, translation: str, language: str, finish_reason: str = "stop", prompt_text: str = ""

@@ -4,11 +4,11 @@
 |---|---|
 | `criteria` | what the `spec` of each kind of criterion holds; parses it |
 | `conditions` | conditions on JSON values: arguments, records, the state |
-| `check` | faults of a rubric that can be seen without running anything |
+| `validate` | faults of a rubric that can be seen without running anything |
 | `feasible` | shows with the reference solution that a rubric can be met, and not by doing nothing |
-| `decide` | criteria that code decides, from the calls (`calls`), the state, and what was said (`told`) |
-| `deeds`, `invented` | claims that no call supports, values without a source |
-| `user` | has the simulated user stayed the user? |
+| `code_criteria` | criteria that code decides, from the calls (`calls`), the state, and what was said (`values`) |
+| `claimed_actions`, `fabrication` | claims that no call supports, values without a source |
+| `user_role` | has the simulated user stayed the user? |
 | `judge` | the model that decides the rest, with quotations from the `transcript` |
-| `judged` | all of it, for one trajectory |
+| `grade` | all of it, for one trajectory |
 """

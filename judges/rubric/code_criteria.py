@@ -91,8 +91,7 @@ def _lacking(spec: CallSpec, evidence: Evidence, calls: Calls, attempts: list[in
 
 def _order(spec: OrderSpec, evidence: Evidence, calls: Calls) -> _Fault:
     if spec.form == SAME_TURN:
-        turns = [{evidence.calls[i].turn for i in calls.attempts(name)} for name in spec.calls]
-        shared = set.intersection(*turns)
+        shared = set.intersection(*({evidence.calls[i].turn for i in calls.attempts(name)} for name in spec.calls))
         return None if shared else ("not_in_one_turn", f"{', '.join(spec.calls)} were not called in one turn")
     if spec.form == AFTER_USER:
         return _after_user(spec, evidence, calls)

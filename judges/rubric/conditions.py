@@ -171,8 +171,8 @@ def _meets(op: str, value: Any, wanted: Any) -> bool:
         case "same_items":
             return isinstance(value, list) and _same_items(value, wanted)
         case "near":
-            left, (middle, margin) = number(value), map(number, wanted)
-            return left is not None and abs(left - middle) <= margin
+            left, middle, margin = (number(each) for each in (value, *wanted))
+            return left is not None and middle is not None and margin is not None and abs(left - middle) <= margin
         case "between" | "at_least" | "at_most":
             low = wanted[0] if op == "between" else wanted if op == "at_least" else None
             high = wanted[1] if op == "between" else wanted if op == "at_most" else None

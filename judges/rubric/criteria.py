@@ -9,7 +9,7 @@ and checkpoints.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -19,6 +19,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 from tokenmill.judges.rubric.conditions import OPERATORS, Condition
 from tokenmill.schemas.agentic import ANSWER, CALL, CRITERIA, FORBIDDEN, ORDER, STATE, Criterion
+from tokenmill.schemas.json_schema import BOOLEAN, TEXT, Schema, array, choice, record
 from tokenmill.schemas.tools import dump
 
 SEQUENCE, SAME_TURN, AFTER_USER = "sequence", "same_turn", "after_user"
@@ -112,54 +113,44 @@ class AnswerSpec:
 Spec = CallSpec | OrderSpec | ForbiddenSpec | StateSpec | AnswerSpec
 
 _SCALAR: list[dict[str, Any]] = [{"type": kind} for kind in ("string", "number", "boolean", "null")]
-_VALUES = {"type": "array", "items": {"anyOf": _SCALAR}, "maxItems": 30}
+_VALUES = array({"anyOf": _SCALAR}, 30)
 
 
-def _object(**properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+def _list(items: Schema, most: int, least: int = 0) -> Schema:
+    return array(items, most, least)
 
 
-def _list(items: dict[str, Any], most: int, least: int = 0) -> dict[str, Any]:
-    return {"type": "array", "items": items, "minItems": least, "maxItems": most}
-
-
-_TEXT = {"type": "string"}
 _POINTER = {"type": "string", "pattern": "^(/.*)?$"}
 _COUNT = {"type": "integer", "minimum": 0}
 _AT_MOST = {"anyOf": [_COUNT, {"type": "null"}]}
-CONDITION = _object(
+CONDITION = record(
     path=_POINTER,
-    **{"is": {"type": "string", "enum": list(OPERATORS)}},
+    **{"is": choice(OPERATORS)},
     value={"anyOf": [*_SCALAR, _VALUES]},
 )
 _CONDITIONS = _list(CONDITION, 20)
 
 SCHEMAS: dict[str, dict[str, Any]] = {
-    CALL: _object(
-        tool=_TEXT,
+    CALL: record(
+        tool=TEXT,
         arguments=_CONDITIONS,
         at_least=_COUNT,
         at_most=_AT_MOST,
-        result={"type": "string", "enum": [SUCCEEDS, FAILS, EITHER]},
+        result=choice([SUCCEEDS, FAILS, EITHER]),
     ),
-    ORDER: _object(form={"type": "string", "enum": list(FORMS)}, calls=_list(_TEXT, 12, 1), about=_list(_TEXT, 10)),
-    FORBIDDEN: _object(tool=_TEXT, arguments=_CONDITIONS),
-    STATE: _object(
+    ORDER: record(form=choice(FORMS), calls=_list(TEXT, 12, 1), about=_list(TEXT, 10)),
+    FORBIDDEN: record(tool=TEXT, arguments=_CONDITIONS),
+    STATE: record(
         conditions=_CONDITIONS,
-        records=_list(_object(kind=_TEXT, where=_CONDITIONS, at_least=_COUNT, at_most=_AT_MOST), 10),
-        unchanged=_list(_TEXT, 20),
+        records=_list(record(kind=TEXT, where=_CONDITIONS, at_least=_COUNT, at_most=_AT_MOST), 10),
+        unchanged=_list(TEXT, 20),
     ),
-    ANSWER: _object(
+    ANSWER: record(
         values=_list(_list({"anyOf": _SCALAR[:2]}, 8, 1), 12),
-        results=_list(_object(call=_TEXT, path=_POINTER), 8),
+        results=_list(record(call=TEXT, path=_POINTER), 8),
         never=_list({"anyOf": _SCALAR[:2]}, 12),
-        statement=_TEXT,
-        declines={"type": "boolean"},
+        statement=TEXT,
+        declines=BOOLEAN,
     ),
 }
 """JSON Schema of `spec` for each kind, in the subset that structured decoding takes: every property is required and
@@ -182,14 +173,14 @@ def criterion_schema(tools: Sequence[str] = ()) -> dict[str, Any]:
     for kind, spec in SCHEMAS.items():
         if tools and "tool" in spec["properties"]:
             names = list(tools) + ([""] if kind == FORBIDDEN else [])
-            spec = {**spec, "properties": {**spec["properties"], "tool": {"type": "string", "enum": names}}}
+            spec = {**spec, "properties": {**spec["properties"], "tool": choice(names)}}
         kinds.append(
-            _object(
+            record(
                 id={"type": "string", "minLength": 1, "maxLength": 40},
-                kind={"type": "string", "enum": [kind]},
+                kind=choice([kind]),
                 description={"type": "string", "minLength": 1, "maxLength": 400},
                 spec=spec,
-                mandatory={"type": "boolean"},
+                mandatory=BOOLEAN,
                 weight={"type": "number", "exclusiveMinimum": 0, "maximum": 10},
                 checkpoint={"type": "integer", "minimum": 0, "maximum": 20},
             )
@@ -308,4 +299,10 @@ def _answer(value: dict[str, Any]) -> AnswerSpec:
     return spec
 
 
-_BUILD = {CALL: _call, ORDER: _order, FORBIDDEN: _forbidden, STATE: _state, ANSWER: _answer}
+_BUILD: dict[str, Callable[[dict[str, Any]], Spec]] = {
+    CALL: _call,
+    ORDER: _order,
+    FORBIDDEN: _forbidden,
+    STATE: _state,
+    ANSWER: _answer,
+}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tokenmill.inference.call import Ask, Usage
+from tokenmill.inference.call import Ask
 from tokenmill.judges.model.voting import JudgeUndecided, line
 from tokenmill.judges.rubric.calls import Calls
 from tokenmill.judges.rubric.claimed_actions import unsupported
@@ -41,8 +41,8 @@ class Judged:
     """Of the criteria decided, in the rubric's order, then of the general checks `claims` and `user`."""
     checkpoint: int
     """How many checkpoints were reached: all mandatory criteria of it, and of those before it, are met."""
-    usage: Usage = Usage()
-    model_calls: int = 0
+    asked: bool = False
+    """Whether the judge model was asked."""
 
 
 def by_code(task: AgentTask, evidence: Evidence) -> dict[str, CriterionVerdict | None]:
@@ -58,9 +58,9 @@ def by_code(task: AgentTask, evidence: Evidence) -> dict[str, CriterionVerdict |
 
 def check_claims(evidence: Evidence) -> CriterionVerdict:
     """Refuses with `claimed_not_done` or `invented_value`."""
-    if deed := unsupported(evidence):
-        quote = Quote(message=deed.message, text=deed.text)
-        return _refused(CLAIMS, "claimed_not_done", f"no call supports: {line(deed.text, 200)}", quote)
+    if action := unsupported(evidence):
+        quote = Quote(message=action.message, text=action.text)
+        return _refused(CLAIMS, "claimed_not_done", f"no call supports: {line(action.text, 200)}", quote)
     if invention := invented(evidence):
         quote = Quote(message=invention.message, text=invention.text)
         return _refused(CLAIMS, "invented_value", f"{invention.what} without a source: {invention.text}", quote)
@@ -80,6 +80,15 @@ def _refused(check: str, reason: str, detail: str, *quotes: Quote) -> CriterionV
     return CriterionVerdict(
         criterion=check, passed=False, score=0.0, decided_by=CODE, reason=reason, detail=detail, quotes=list(quotes)
     )
+
+
+def judge_by_code(task: AgentTask, evidence: Evidence) -> Judged:
+    """What code alone decides, with what only the judge model can tell left out.
+
+    Raises:
+        ValueError: a criterion's spec is none.
+    """
+    return _judged(task, by_code(task, evidence))
 
 
 async def judge_trajectory(
@@ -109,9 +118,8 @@ async def judge_trajectory(
         return _judged(task, verdicts)
     if ask is None:
         raise JudgeUndecided(f"there is no judge model for {', '.join(line(c.id, 60) for c in left)}")
-    opinion = await judge(left, evidence, ask)
-    verdicts.update({verdict.criterion: verdict for verdict in opinion.verdicts})
-    return replace(_judged(task, verdicts), usage=opinion.usage, model_calls=opinion.model_calls)
+    verdicts.update({verdict.criterion: verdict for verdict in await judge(left, evidence, ask)})
+    return replace(_judged(task, verdicts), asked=True)
 
 
 def _first_missed(rubric: Sequence[Criterion], verdicts: dict[str, CriterionVerdict | None]) -> CriterionVerdict | None:

@@ -1,6 +1,6 @@
 """A model judges what code cannot decide: each verdict rests on quotations that really stand in the trajectory.
 
-    opinion = await RubricJudge(votes=3)(criteria, evidence, ask)
+    verdicts = await RubricJudge(votes=3)(criteria, evidence, ask)
 
 Kimi K2 report, section 3.1.1: an LLM judge evaluates each trajectory against the task's rubric.
 """
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tokenmill.inference.call import Ask, Message, Usage
+from tokenmill.inference.call import Ask, Message
 from tokenmill.inference.gather import together
 from tokenmill.inference.structured import StructuredAnswerInvalid, ask_json
 from tokenmill.judges.model.voting import JudgeUndecided, line
@@ -20,6 +20,7 @@ from tokenmill.judges.rubric.evidence import Evidence
 from tokenmill.judges.rubric.transcript import found, transcript
 from tokenmill.prompts.fence import defuse, fence
 from tokenmill.schemas.agentic import Criterion, CriterionVerdict, Quote
+from tokenmill.schemas.json_schema import BOOLEAN, TEXT, array, choice, record
 
 from tokenmill import prompts
 
@@ -29,16 +30,6 @@ JUDGE = "judge"
 PROMPT = "judges/rubric"
 _ASKED, _CLAIMS_ONLY, _REQUOTE = "judges/rubric_asked", "judges/rubric_claims_only", "judges/rubric_requote"
 _MAX_CLAIMS, _MAX_QUOTES = 8, 6
-
-
-@dataclass(frozen=True)
-class Opinion:
-    """What the judge decided."""
-
-    verdicts: tuple[CriterionVerdict, ...]
-    """One for each criterion asked about, then the one on claims."""
-    usage: Usage
-    model_calls: int
 
 
 @dataclass(frozen=True)
@@ -56,8 +47,6 @@ class _Vote:
     """By criterion; those whose quotations are not there are left out."""
     claims: tuple[_Held, ...] | None = None
     """Unsupported claims; None when the vote said nothing usable of them."""
-    usage: Usage = Usage()
-    calls: int = 0
 
     def passes(self, name: str) -> bool | None:
         """Whether the vote is for a criterion, or for the absence of claims; None: it did not decide."""
@@ -91,11 +80,11 @@ class RubricJudge:
         if self.tries < 1 or self.max_tokens < 1:
             raise ValueError("RubricJudge needs tries >= 1 and max_tokens >= 1")
 
-    async def __call__(self, criteria: Sequence[Criterion], evidence: Evidence, ask: Ask) -> Opinion:
-        """Judge the criteria, and claims.
+    async def __call__(self, criteria: Sequence[Criterion], evidence: Evidence, ask: Ask) -> list[CriterionVerdict]:
+        """A verdict on each of the criteria, then the one on claims.
 
         Raises:
-            JudgeUndecided: no vote was usable for one of them; it carries what the votes were billed.
+            JudgeUndecided: no vote was usable for one of them.
             tokenmill.inference.errors.CallRefused: the endpoint will never answer this.
         """
         names = [criterion.id for criterion in criteria]
@@ -105,9 +94,7 @@ class RubricJudge:
         votes = await self._ask(range(enough), messages, schema, evidence, ask)
         if enough < self.votes and not all(_settled(votes, name) for name in (*names, CLAIMS)):
             votes += await self._ask(range(enough, self.votes), messages, schema, evidence, ask)
-        usage = sum((vote.usage for vote in votes), Usage())
-        verdicts = tuple(_verdict(name, votes, usage) for name in (*names, CLAIMS))
-        return Opinion(verdicts, usage, sum(vote.calls for vote in votes))
+        return [_verdict(name, votes) for name in (*names, CLAIMS)]
 
     async def _ask(self, attempts: range, *case: Any) -> list[_Vote]:
         return await together(self._vote(attempt, *case) for attempt in attempts)
@@ -117,17 +104,14 @@ class RubricJudge:
     ) -> _Vote:
         temperature = self.temperature if self.temperature is not None else (0.0 if self.votes == 1 else 0.7)
         sampling = {"seed": attempt, "temperature": temperature, "max_tokens": self.max_tokens}
-        usage, calls, conversation = Usage(), 0, messages
-        vote = _Vote()
+        conversation, vote = messages, _Vote()
         for again in (False, True):
             try:
                 answer = await ask_json(
                     ask, conversation, schema, to="judge", tries=self.tries, attempt=attempt, **sampling
                 )
-            except StructuredAnswerInvalid as error:
-                usage, calls = usage + error.usage, calls + self.tries
+            except StructuredAnswerInvalid:
                 break
-            usage, calls = usage + answer.usage, calls + len(answer.answers)
             read, wrong = _read(answer.value, evidence)
             # What the first answer showed stands; the second one mends what it did not.
             vote = _Vote({**read.held, **vote.held}, read.claims if vote.claims is None else vote.claims)
@@ -139,34 +123,24 @@ class RubricJudge:
                 {"role": "assistant", "content": defuse(answer.answers[-1].text)},
                 *prompts.load(_REQUOTE).render(quotes=quotes),
             ]
-        return _Vote(vote.held, vote.claims, usage, calls)
+        return vote
 
 
 def answer_schema(names: Sequence[str]) -> dict[str, Any]:
     """What a vote answers: a verdict on each criterion named, and the claims without support."""
-    text = {"type": "string"}
     number = {"type": "integer", "minimum": 0}
-    quote = _object(message=number, text=text)
-    verdict = _object(
-        criterion={"type": "string", "enum": list(names)} if names else text,
-        quotes={"type": "array", "items": quote, "maxItems": _MAX_QUOTES},
-        why=text,
-        met={"type": "boolean"},
+    quote = record(message=number, text=TEXT)
+    verdict = record(
+        criterion=choice(names) if names else TEXT,
+        quotes=array(quote, _MAX_QUOTES),
+        why=TEXT,
+        met=BOOLEAN,
     )
-    claim = _object(message=number, quote=text, why=text)
-    return _object(
-        verdicts={"type": "array", "items": verdict, "minItems": len(names), "maxItems": len(names)},
-        claims={"type": "array", "items": claim, "maxItems": _MAX_CLAIMS},
+    claim = record(message=number, quote=TEXT, why=TEXT)
+    return record(
+        verdicts=array(verdict, len(names), len(names)),
+        claims=array(claim, _MAX_CLAIMS),
     )
-
-
-def _object(**properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
 
 
 def _render(criteria: Sequence[Criterion], evidence: Evidence) -> list[Message]:
@@ -229,10 +203,10 @@ def _settled(votes: list[_Vote], name: str) -> bool:
     return len(said) == 1 and None not in said
 
 
-def _verdict(name: str, votes: list[_Vote], usage: Usage) -> CriterionVerdict:
+def _verdict(name: str, votes: list[_Vote]) -> CriterionVerdict:
     decided = [vote for vote in votes if vote.passes(name) is not None]
     if not decided:
-        raise JudgeUndecided(f"none of {len(votes)} votes of the judge was usable for {line(name, 60)!r}", usage)
+        raise JudgeUndecided(f"none of {len(votes)} votes of the judge was usable for {line(name, 60)!r}")
     share = sum(bool(vote.passes(name)) for vote in decided) / len(decided)
     passed = share > 0.5
     agreeing = next(vote for vote in decided if bool(vote.passes(name)) == passed)

@@ -104,11 +104,11 @@ def _of_spec(
     elif isinstance(spec, AnswerSpec):
         for result in spec.results:
             yield from _link(result.call, calls)
-            call = specs.get(result.call)
-            tool = tools.get(call.tool) if isinstance(call, CallSpec) else None
+            source = specs.get(result.call)
+            tool = tools.get(source.tool) if isinstance(source, CallSpec) else None
             schema = _schema(tool.output_schema) if tool is not None else None
-            if schema is not None and not _leads(schema, result.path.split("/")[1:], schema):
-                yield f"results of {call.tool} have nothing at {result.path}"
+            if tool is not None and schema is not None and not _leads(schema, result.path.split("/")[1:], schema):
+                yield f"results of {tool.name} have nothing at {result.path}"
     elif kinds is not None:
         yield from _of_state(spec, kinds)
 
@@ -211,7 +211,7 @@ def _kinds(entities: str, state: dict[str, Any] | None) -> dict[str, Any] | None
 
 
 def _contradictions(rubric: Sequence[Criterion], specs: dict[str, Spec], tools: dict[str, ToolSpec]) -> Iterator[str]:
-    wanted = {c.id: specs[c.id] for c in rubric if c.mandatory and isinstance(specs[c.id], CallSpec)}
+    wanted = {c.id: call for c in rubric if c.mandatory and isinstance(call := specs[c.id], CallSpec)}
     for criterion in rubric:
         spec = specs[criterion.id]
         if not isinstance(spec, ForbiddenSpec) or spec.arguments:

@@ -122,15 +122,21 @@ def _tells_number(text: str, amount: Decimal) -> bool:
     if amount in _numbers(text):
         return True
     # 86.8333 is told by "86.83", and by "about 87".
-    if amount.as_tuple().exponent < -_CENTS and any(_rounds(amount, told, _CENTS) for told in _numbers(text)):
+    if _decimals(amount) > _CENTS and any(_rounds(amount, told, _CENTS) for told in _numbers(text)):
         return True
     return any(_rounds(amount, told, 0) for match in _ABOUT.finditer(text) for told in _readings(match[1]))
 
 
 def _rounds(amount: Decimal, told: Decimal, decimals: int) -> bool:
     """Whether `told`, which has at least so many decimals, is `amount` rounded."""
-    exponent = told.as_tuple().exponent
-    return isinstance(exponent, int) and exponent <= -decimals and abs(amount - told) <= Decimal(5).scaleb(exponent - 1)
+    stated = _decimals(told)
+    return stated >= decimals and abs(amount - told) <= Decimal(5).scaleb(-stated - 1)
+
+
+def _decimals(amount: Decimal) -> int:
+    """Decimal places that a number states, below zero for such as 12E+3."""
+    exponent = amount.as_tuple().exponent
+    return -exponent if isinstance(exponent, int) else 0
 
 
 def _literally(text: str, value: str) -> bool:

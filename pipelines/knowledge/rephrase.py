@@ -8,24 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
-from tokenmill.inference.call import Answer, Ask
+from tokenmill.inference.call import Ask
 from tokenmill.judges.embedding.similarity import Similarity
 from tokenmill.judges.facts.coverage import Coverage
 from tokenmill.judges.facts.tables import ordinary
 from tokenmill.judges.form.checks import FormChecks
 from tokenmill.judges.form.language import detect
-from tokenmill.judges.memory import fingerprint_of, recalled
 from tokenmill.judges.model.faithfulness import Faithfulness
 from tokenmill.pipelines.rollouts.chunking import Chunk, chunk, join, tail
-from tokenmill.pipelines.rollouts.progress import Progress, Refusal, corrections, summary
+from tokenmill.pipelines.rollouts.progress import Progress, Refusal
+from tokenmill.pipelines.rollouts.repair import corrections, write_text
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
 from tokenmill.prompts.fence import fence
-from tokenmill.schemas.documents import FailedRow
+from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.knowledge import RefusedRephrasing, Rephrasing, RephrasingTask
-from tokenmill.schemas.verdicts import WHOLE, Verdict
+from tokenmill.schemas.verdicts import WHOLE, Verdict, first_refusal
 
 from tokenmill import prompts
 
@@ -33,6 +33,11 @@ TEMPLATE = "knowledge/rephrase"
 BRIEF_TEMPLATE = "knowledge/rephrase_brief"
 """For models of some hundred million parameters, which lose their way in long instructions."""
 STAGE = "rewrite"
+CHUNKS_BEFORE = 3
+"""Chunks of the source before the one to be rewritten: the writer sees their end, and what stands in them is known to the
+checks."""
+CHARACTERS_WRITTEN = 2000
+"""Of the end of the rewrite so far, which is known to the checks, too."""
 
 
 @dataclass(frozen=True)
@@ -44,18 +49,11 @@ class Checks:
     similarity: Similarity | None = field(default_factory=Similarity)
     judge: Faithfulness | None = field(default_factory=Faithfulness)
 
-    @cached_property
-    def fingerprint(self) -> bytes:
-        """Stands for all but the judge model, whose answers are kept themselves."""
-        return fingerprint_of(self.form, self.coverage, self.similarity)
-
 
 @dataclass
 class _Written(Progress):
     text: str = ""
     """The rewrite so far."""
-    last: Answer | None = None
-    """What the writer said last."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ class Rephrase:
     seed: int = 0
     chunk_tokens: int = 256
     repairs: int = 2
-    """Further tries for a chunk that a check refused."""
+    """Further attempts at a chunk that a check refused."""
     tail_tokens: int = 160
     """How much of what was already rewritten the next call sees."""
     before_tokens: int = 96
@@ -85,19 +83,18 @@ class Rephrase:
 
     async def __call__(self, task: RephrasingTask, ask: Ask) -> Accepted | Rejected:
         """Raises: tokenmill.inference.errors.RowError, when a model cannot be brought to answer."""
-        document, progress = task.document, _Written()
+        document, progress = task.document, _Written(ask)
         chunks = chunk(document.text, self.chunk_tokens, document.language)
         pairs: list[tuple[Chunk, str]] = []
         for index, part in enumerate(chunks):
-            before = "".join(c.text for c in chunks[max(0, index - 3) : index])
-            rewrite, refusal = await self._rewrite(task, chunks, index, before, progress, ask)
+            rewrite, refusal = await self._rewrite(task, chunks, index, progress)
             if refusal is not None:
                 return self._rejected(task, progress, refusal, len(chunks))
             new_paragraph = index > 0 and chunks[index - 1].ends_paragraph
             progress.text = join(progress.text, rewrite, new_paragraph=new_paragraph)
             pairs.append((part, rewrite))
         if len(chunks) > 1:
-            refusal = await self._judge_whole(task, pairs, progress, ask)
+            refusal = await self._judge_whole(task, pairs, progress)
             if refusal is not None:
                 return self._rejected(task, progress, refusal, len(chunks))
         return Accepted(Rephrasing(**self._columns(task, progress, progress.text, len(chunks))))
@@ -112,43 +109,33 @@ class Rephrase:
         ordinary("unusualness")
 
     def failed(self, task: RephrasingTask, error: str, message: str) -> FailedRow:
-        document = task.document
-        return FailedRow(
-            task.id,
-            document.id,
-            document.source_file,
-            document.source_row,
-            "rollout",
-            error,
-            message,
-            document.text[:500],
-        )
+        return failed_row(task.id, "rollout", error, message, task.document.text, task.document)
 
     async def _rewrite(
-        self, task: RephrasingTask, chunks: Sequence[Chunk], index: int, before: str, progress: _Written, ask: Ask
+        self, task: RephrasingTask, chunks: Sequence[Chunk], index: int, progress: _Written
     ) -> tuple[str, Refusal | None]:
-        """The chunk rewritten so that every check passes, or what the last try was refused for."""
-        part, verdicts, rewrite = chunks[index], [], ""
-        for attempt in range(self.repairs + 1):
-            answer = await ask(
-                self.messages(task, chunks, index, before, progress.text, verdicts),
-                attempt=attempt,
-                temperature=self.temperature,
-                top_p=self.top_p,
-                seed=self.seed + attempt,  # or a server that honours it would give the same answer to the same findings
-                max_tokens=part.tokens * 2 + 192,
-            )
-            progress.attempts += 1
-            progress.usage += answer.usage
-            progress.last = answer
-            rewrite = answer.text.strip()
-            context = "\n".join((task.document.title, before, progress.text[-2000:]))
-            verdicts = await self._verdicts(task, part.body, rewrite, context, answer, progress, ask)
-            progress.add(verdicts, index, attempt)
-            if all(v.passed for v in verdicts):
-                return rewrite, None
-        refused = next(v for v in verdicts if not v.passed)
-        return rewrite, Refusal(STAGE, index, part.body, rewrite, refused)
+        """The chunk rewritten so that every check passes, or what the last attempt was refused for."""
+        part, title = chunks[index], task.document.title
+        before = "".join(c.text for c in chunks[max(0, index - CHUNKS_BEFORE) : index])
+        context = "\n".join((title, before, progress.text[-CHARACTERS_WRITTEN:]))
+
+        async def verify(rewrite: str, finish_reason: str) -> list[Verdict]:
+            """Cheapest checks first; a refusal spares the dearer ones."""
+            verdicts = await self._without_judge(task, part.body, rewrite, context, finish_reason)
+            if self.checks.judge is not None and first_refusal(verdicts) is None:
+                verdicts.append(await self.checks.judge(part.body, rewrite, context, progress, title=title))
+            return verdicts
+
+        return await write_text(
+            self,
+            lambda verdicts: self.messages(task, chunks, index, before, progress.text, verdicts),
+            verify,
+            progress,
+            stage=STAGE,
+            chunk=index,
+            source=part.body,
+            max_tokens=part.tokens * 2 + 192,
+        )
 
     def messages(
         self,
@@ -179,73 +166,38 @@ class Rephrase:
         """Our own words around the documents in one style and perspective."""
         return _wording(self.template, task.style, task.perspective, self.brief)
 
-    async def _verdicts(
-        self,
-        task: RephrasingTask,
-        source: str,
-        rewrite: str,
-        context: str,
-        answer: Answer,
-        progress: _Written,
-        ask: Ask,
+    async def _without_judge(
+        self, task: RephrasingTask, source: str, rewrite: str, context: str, finish_reason: str = "stop"
     ) -> list[Verdict]:
-        """Verdicts on one rewritten chunk, cheapest checks first; a refusal spares the dearer ones."""
-        checks, document = self.checks, task.document
-        verdicts = await self._cheaply(task, source, rewrite, context, answer, answer.finish_reason)
-        if checks.judge is not None and all(v.passed for v in verdicts):
-            verdict, usage = await checks.judge(source, rewrite, context, ask, title=document.title)
-            progress.usage += usage
-            verdicts.append(verdict)
+        """What the checks that ask no model say."""
+        checks, language = self.checks, task.document.language
+        verdicts = checks.form(
+            source,
+            rewrite,
+            finish_reason=finish_reason,
+            language=language,
+            context=context,
+            prompt_text=self.wording(task),
+        )
+        if checks.coverage is not None:
+            verdicts.append(checks.coverage(source, rewrite, context, language))
+        if checks.similarity is not None and first_refusal(verdicts) is None:
+            verdicts.append(await checks.similarity(source, rewrite))
         return verdicts
 
-    async def _cheaply(
-        self,
-        task: RephrasingTask,
-        source: str,
-        rewrite: str,
-        context: str,
-        answer: Answer | None,
-        finish_reason: str = "stop",
-    ) -> list[Verdict]:
-        """What the checks that ask no model say, or said in an earlier run that had the same answer."""
-        checks, language, prompt_text = self.checks, task.document.language, self.wording(task)
-
-        async def judge() -> list[Verdict]:
-            verdicts = checks.form(
-                source,
-                rewrite,
-                finish_reason=finish_reason,
-                language=language,
-                context=context,
-                prompt_text=prompt_text,
-            )
-            if checks.coverage is not None:
-                verdicts.append(checks.coverage(source, rewrite, context, language))
-            if checks.similarity is not None and all(v.passed for v in verdicts):
-                verdicts.append(await checks.similarity(source, rewrite))
-            return verdicts
-
-        texts = (source, rewrite, context, language, finish_reason, prompt_text)
-        return await recalled(answer, checks.fingerprint, texts, judge)
-
     async def _judge_whole(
-        self, task: RephrasingTask, pairs: Sequence[tuple[Chunk, str]], progress: _Written, ask: Ask
+        self, task: RephrasingTask, pairs: Sequence[tuple[Chunk, str]], progress: _Written
     ) -> Refusal | None:
         """Check the stitched passage against the whole document; the judge reads it in windows of several chunks."""
-        checks, document, written = self.checks, task.document, progress.text
-        verdicts = await self._cheaply(task, document.text, written, document.title, progress.last)
-        if checks.judge is not None and all(v.passed for v in verdicts):
-            for source, rewrite, context in self._windows(pairs):
-                verdict, usage = await checks.judge(
-                    source, rewrite, f"{document.title}\n{context}", ask, title=document.title
-                )
-                progress.usage += usage
-                verdicts.append(verdict)
-                if not verdict.passed:
-                    break
+        text, title, written, judge = task.document.text, task.document.title, progress.text, self.checks.judge
+        verdicts = await self._without_judge(task, text, written, title)
+        for source, rewrite, context in self._windows(pairs) if judge is not None else ():
+            if first_refusal(verdicts) is not None:
+                break
+            verdicts.append(await judge(source, rewrite, f"{title}\n{context}", progress, title=title))
         progress.add(verdicts, WHOLE, 0)
-        refused = next((v for v in verdicts if not v.passed), None)
-        return refused and Refusal(STAGE, WHOLE, document.text, written, refused)
+        refused = first_refusal(verdicts)
+        return refused and Refusal(STAGE, WHOLE, text, written, refused)
 
     def _windows(self, pairs: Sequence[tuple[Chunk, str]]) -> Iterator[tuple[str, str, str]]:
         """(source, rewrite, source before) of consecutive chunks of about `judged_tokens`, each window beginning with the
@@ -274,40 +226,19 @@ class Rephrase:
             "text": text,
             "title": document.title,
             "language": document.language,
-            "license": document.license,
-            "source_id": document.id,
-            "source_file": document.source_file,
-            "source_row": document.source_row,
-            "source_text": document.text,
             "rephrasing": task.rephrasing,
             "style": task.style.removeprefix("styles/"),
             "perspective": task.perspective.removeprefix("perspectives/"),
-            "prompts": [prompts.load(name).id for name in used],
-            "model": self.model,
             "judge_model": self.judge_model if self.checks.judge is not None else "",
-            "seed": self.seed,
-            "chunks": chunks,
-            "attempts": progress.attempts,
-            "prompt_tokens": progress.usage.prompt,
-            "completion_tokens": progress.usage.completion,
-            "verdicts": summary(progress.judgements),
+            **progress.columns(document, self.model, used, self.seed, chunks),
         }
 
     def _rejected(self, task: RephrasingTask, progress: _Written, refusal: Refusal, chunks: int) -> Rejected:
         text = progress.text
         if refusal.chunk != WHOLE:
             text = join(text, refusal.text, new_paragraph=True)
-        reason = refusal.verdict.reason
-        return Rejected(
-            RefusedRephrasing(
-                **self._columns(task, progress, text, chunks),
-                reason=reason,
-                refused_chunk=refusal.chunk,
-                refused_source=refusal.source,
-                refused_text=refusal.text,
-            ),
-            reason,
-        )
+        row = RefusedRephrasing(**self._columns(task, progress, text, chunks), **refusal.columns)
+        return Rejected(row, row.reason)
 
 
 def wording(style: str, perspective: str, brief: bool) -> dict[str, str]:

@@ -14,25 +14,25 @@ from functools import lru_cache
 from typing import Any
 
 import orjson
-from tokenmill.inference.call import Answer, Ask
-from tokenmill.inference.structured import StructuredAnswerInvalid, ask_json
+from tokenmill.inference.call import Ask
+from tokenmill.inference.structured import ask_json
 from tokenmill.judges.form.language import UNDETERMINED, detect
 from tokenmill.judges.math import Algebra
-from tokenmill.judges.memory import recalled
+from tokenmill.judges.model import disputes
 from tokenmill.judges.model.argument import Gaps
-from tokenmill.judges.model.disputes import PROMPT as DISPUTE
 from tokenmill.judges.model.disputes import Dispute
 from tokenmill.judges.model.voting import REPAIR
 from tokenmill.judges.notes.checks import NoteChecks, SourceChecks
 from tokenmill.pipelines.math.note_text import render, tidied, to_json
 from tokenmill.pipelines.math.translate import Translate
 from tokenmill.pipelines.rollouts.chunking import Chunk, chunk, count_tokens, tail
-from tokenmill.pipelines.rollouts.progress import Progress, Refusal, corrections, summary
+from tokenmill.pipelines.rollouts.progress import Progress, Refusal
+from tokenmill.pipelines.rollouts.repair import corrections, write_and_repair
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
 from tokenmill.prompts.fence import fence
-from tokenmill.schemas.documents import FailedRow
+from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.math import NOTE_SCHEMA, LearningNote, Note, NoteTask, Problem, RefusedNote
-from tokenmill.schemas.verdicts import WHOLE, Verdict
+from tokenmill.schemas.verdicts import WHOLE, Verdict, first_refusal
 
 from tokenmill import prompts
 
@@ -72,11 +72,6 @@ class _Written(Progress):
 
 
 @dataclass(frozen=True)
-class _RefusedNote(Refusal):
-    note: Note
-
-
-@dataclass(frozen=True)
 class WriteNote:
     """Writes one learning note in one style: the step of the mathematics pipeline."""
 
@@ -85,7 +80,7 @@ class WriteNote:
     seed: int = 0
     chunk_tokens: int = 512
     repairs: int = 2
-    """Further tries for a note that a check refused."""
+    """Further attempts at a note that a check refused."""
     tail_tokens: int = 200
     """How much of the notes already written the next passage sees."""
     before_tokens: int = 96
@@ -104,16 +99,16 @@ class WriteNote:
 
     async def __call__(self, task: NoteTask, ask: Ask) -> Accepted | Rejected:
         """Raises: tokenmill.inference.errors.RowError, when a model cannot be brought to answer."""
-        problem, progress = task.problem, _Written()
+        problem, progress = task.problem, _Written(ask)
         chunks = self.chunks(task)
         verdicts = await asyncio.to_thread(self.source_checks, task, [piece.text for piece in chunks])
         progress.add(verdicts, WHOLE, 0)
-        refusal = _refused(verdicts, "source", WHOLE, problem.text, "")
+        refusal = _refused(verdicts, "source", problem.text, "")
         if refusal is None:
             if task.is_pair:
-                refusal = await self._problem(task, progress, ask)
+                refusal = await self._problem(task, progress)
             else:
-                refusal = await self._document(task, chunks, progress, ask)
+                refusal = await self._document(task, chunks, progress)
         if refusal is not None:
             return self._rejected(task, progress, refusal, len(chunks))
         return Accepted(LearningNote(**self._columns(task, progress, len(chunks))))
@@ -124,17 +119,7 @@ class WriteNote:
         detect("Tento text je napsán česky, aby se načetl model.")
 
     def failed(self, task: NoteTask, error: str, message: str) -> FailedRow:
-        problem = task.problem
-        return FailedRow(
-            task.id,
-            problem.id,
-            problem.source_file,
-            problem.source_row,
-            "rollout",
-            error,
-            message,
-            problem.text[:500],
-        )
+        return failed_row(task.id, "rollout", error, message, task.problem.text, task.problem)
 
     def chunks(self, task: NoteTask) -> list[Chunk]:
         """The passages of a document; a problem with its answer is one."""
@@ -143,111 +128,81 @@ class WriteNote:
             return [Chunk(problem.text, count_tokens(problem.text))]
         return chunk(problem.text, self.chunk_tokens, problem.language)
 
-    async def _problem(self, task: NoteTask, progress: _Written, ask: Ask) -> Refusal | None:
+    async def _problem(self, task: NoteTask, progress: _Written) -> Refusal | None:
         problem = task.problem
         part = Part(problem.question, problem.answer)
         if foreign(problem):
             words = [text for text in (part.source, part.answer) if _WORDS.search(text)]
             english = {}
             for text in words:
-                english[text], refusal = await self._translated(problem, text, WHOLE, progress, ask)
+                english[text], refusal = await self.translate(problem, text, WHOLE, progress)
                 if refusal is not None:
                     return refusal
             part = Part(*(english.get(text, text) for text in (part.source, part.answer)))
             progress.translation = part.text
-        return await self._note(task, part, progress, ask)
+        return await self._note(task, part, progress)
 
-    async def _document(self, task: NoteTask, chunks: Sequence[Chunk], progress: _Written, ask: Ask) -> Refusal | None:
+    async def _document(self, task: NoteTask, chunks: Sequence[Chunk], progress: _Written) -> Refusal | None:
         problem, before = task.problem, ""
         for index, piece in enumerate(chunks):
             passage = piece.body
             if foreign(problem):
-                passage, refusal = await self._translated(problem, passage, index, progress, ask)
+                passage, refusal = await self.translate(problem, passage, index, progress)
                 if refusal is not None:
                     return refusal
                 progress.translation += passage + piece.text[len(piece.text.rstrip()) :]
             part = Part(passage, index=index, position=f"{index + 1} / {len(chunks)}", before=before)
-            refusal = await self._note(task, part, progress, ask)
+            refusal = await self._note(task, part, progress)
             if refusal is not None:
                 return refusal
             before = passage
         verdicts = self.checks.whole(progress.translation or problem.text, progress.notes, progress.text)
         progress.add(verdicts, WHOLE, 0)
-        return _refused(verdicts, "note", WHOLE, problem.text, progress.text)
+        return _refused(verdicts, "note", problem.text, progress.text)
 
-    async def _translated(
-        self, problem: Problem, text: str, index: int, progress: Progress, ask: Ask
-    ) -> tuple[str, Refusal | None]:
-        return await self.translate(text, problem.language, problem.title, index, progress, ask)
+    async def _note(self, task: NoteTask, part: Part, progress: _Written) -> Refusal | None:
+        """Write the note of one part so that every check passes, or say what the last attempt was refused for."""
+        answers: list[str] = []
 
-    async def _note(self, task: NoteTask, part: Part, progress: _Written, ask: Ask) -> Refusal | None:
-        """Write the note of one part so that every check passes, or say what the last try was refused for."""
-        note: Note | None = None
-        verdicts: list[Verdict] = []
-        refusal, other_answer = None, ""
-        for attempt in range(self.repairs + 1):
-            try:
-                written = await ask_json(
-                    ask,
-                    self.messages(task, part, progress.text, note, verdicts),
-                    NOTE_SCHEMA,
-                    to="writer",
-                    tries=2,
-                    attempt=attempt,
-                    temperature=self.temperature,
-                    top_p=self.top_p,
-                    seed=self.seed + attempt,
-                    max_tokens=count_tokens(part.text) * 3 + 1000,
-                )
-            except StructuredAnswerInvalid as error:
-                if refusal is None:
-                    raise
-                progress.usage += error.usage  # an earlier try was a note: that one is refused, with its evidence
-                break
-            progress.attempts += len(written.answers)
-            progress.usage += written.usage
-            note = tidied(Note.of(written.value))
-            text = self._rendered(task, note, progress)
-            verdicts = await self._verdicts(task, part, note, text, written.answers[-1], progress, ask)
-            progress.add(verdicts, part.index, attempt)
-            refused = next((v for v in verdicts if not v.passed), None)
-            if refused is None:
-                if text:
-                    progress.take(note, text)
-                return None
-            refusal = _RefusedNote("note", part.index, part.text, text, refused, note)
-            if refused.reason == "source_wrong":
-                break
-            if {v.check for v in verdicts if not v.passed} == {"final_answer"} and note.answer and self.dispute:
-                if other_answer and self.dispute.same.same(other_answer, note.answer):
-                    verdict, usage = await self.dispute(part.source, part.answer, note.answer, ask)
-                    progress.usage += usage
-                    progress.add([verdict], part.index, attempt)
-                    if not verdict.passed:
-                        refusal = _RefusedNote("note", part.index, part.text, text, verdict, note)
-                    break  # the same answer again after the correction: a further try would bring it once more
-                other_answer = note.answer
-        return refusal
+        async def write(earlier: Note | None, verdicts: Sequence[Verdict], params: dict[str, Any]) -> Note:
+            answer = await ask_json(
+                progress,
+                self.messages(task, part, progress.text, earlier, verdicts),
+                NOTE_SCHEMA,
+                to="writer",
+                tries=2,
+                max_tokens=count_tokens(part.text) * 3 + 1000,
+                **params,
+            )
+            progress.attempts += len(answer.answers)
+            return tidied(Note.of(answer.value))
 
-    async def _verdicts(
-        self, task: NoteTask, part: Part, note: Note, text: str, answer: Answer, progress: _Written, ask: Ask
-    ) -> list[Verdict]:
+        async def verify(note: Note) -> list[Verdict]:
+            verdicts = await self._verdicts(task, part, note, self._rendered(task, note, progress), progress)
+            if self.dispute and note.answer and {v.check for v in verdicts if not v.passed} == {"final_answer"}:
+                # The same answer again after the correction: a further attempt would bring it once more.
+                if answers and self.dispute.same.same(answers[-1], note.answer):
+                    verdicts.append(await self.dispute(part.source, part.answer, note.answer, progress))
+                answers.append(note.answer)
+            return verdicts
+
+        note, verdicts = await write_and_repair(self, write, verify, progress, part.index, unrepairable)
+        text = self._rendered(task, note, progress)
+        refused = next((v for v in verdicts if v.reason == "source_wrong"), first_refusal(verdicts))
+        if text or refused:
+            progress.take(note, text)
+        return refused and Refusal("note", part.index, part.text, text, refused)
+
+    async def _verdicts(self, task: NoteTask, part: Part, note: Note, text: str, progress: _Written) -> list[Verdict]:
         """Verdicts on one note, cheapest checks first; a refusal spares the judge."""
-        problem, system = task.problem, _system(NOTE if part.answer else PASSAGE)
-
-        async def judge() -> list[Verdict]:
-            # In a thread: a question to the algebra process may take half a second.
-            return await asyncio.to_thread(self.checks, task, part.source, part.answer, note, text, system=system)
-
-        source = (problem.question, problem.answer, problem.language, part.source, part.answer)
-        judged = (*source, orjson.dumps(note).decode(), text, system)
-        verdicts = await recalled(answer, self.checks.fingerprint, judged, judge)
-        if self.judge is not None and all(v.passed for v in verdicts):
+        # In a thread: a question to the algebra process may take half a second.
+        system = _system(NOTE if part.answer else PASSAGE)
+        verdicts = await asyncio.to_thread(self.checks, task, part.source, part.answer, note, text, system=system)
+        if self.judge is not None and first_refusal(verdicts) is None:
             left_out = "\n".join(("The note says that it left out:", *note.unused)) if note.unused else ""
             context = "\n\n".join(filter(None, (part.before, tail(progress.text, self.tail_tokens), left_out)))
-            verdict, usage = await self.judge(part.text, text or NO_NOTE, context, ask, title=task.problem.title)
-            progress.usage += usage
-            verdicts.append(verdict)
+            title = task.problem.title
+            verdicts.append(await self.judge(part.text, text or NO_NOTE, context, progress, title=title))
         return verdicts
 
     def _rendered(self, task: NoteTask, note: Note, progress: _Written) -> str:
@@ -293,7 +248,7 @@ class WriteNote:
         if self.judge is not None:
             names += self.judge.prompt_names
         if self.dispute is not None and task.is_pair:
-            names.append(DISPUTE)
+            names.append(disputes.PROMPT)
         return list(dict.fromkeys(names))
 
     def _columns(self, task: NoteTask, progress: _Written, chunks: int) -> dict[str, Any]:
@@ -307,37 +262,16 @@ class WriteNote:
             "answer": notes[0].answer if task.is_pair and notes else "",
             "language": "en",
             "source_language": problem.language,
-            "license": problem.license,
-            "source_id": problem.id,
-            "source_file": problem.source_file,
-            "source_row": problem.source_row,
-            "source_text": problem.text,
             "translation": progress.translation.strip(),
             "style": task.style.rpartition("/")[2],
-            "prompts": [prompts.load(name).id for name in self.prompt_names(task)],
-            "model": self.model,
             "judge_model": self.judge_model,
-            "seed": self.seed,
-            "chunks": chunks,
-            "attempts": progress.attempts,
-            "prompt_tokens": progress.usage.prompt,
-            "completion_tokens": progress.usage.completion,
-            "verdicts": summary(progress.judgements),
+            **progress.columns(problem, self.model, self.prompt_names(task), self.seed, chunks),
         }
 
     def _rejected(self, task: NoteTask, progress: _Written, refusal: Refusal, chunks: int) -> Rejected:
-        if isinstance(refusal, _RefusedNote):
-            progress.take(refusal.note, refusal.text)
-        reason = refusal.verdict.reason
-        row = RefusedNote(
-            **self._columns(task, progress, chunks),
-            reason=reason,
-            stage="source" if reason == "source_wrong" else refusal.stage,
-            refused_chunk=refusal.chunk,
-            refused_source=refusal.source,
-            refused_text=refusal.text,
-        )
-        return Rejected(row, reason)
+        stage = "source" if refusal.verdict.reason == "source_wrong" else refusal.stage
+        row = RefusedNote(**self._columns(task, progress, chunks), **refusal.columns, stage=stage)
+        return Rejected(row, row.reason)
 
 
 def foreign(problem: Problem) -> bool:
@@ -345,9 +279,14 @@ def foreign(problem: Problem) -> bool:
     return problem.language not in ("en", UNDETERMINED)
 
 
-def _refused(verdicts: Sequence[Verdict], stage: str, index: int, source: str, text: str) -> Refusal | None:
-    verdict = next((v for v in verdicts if not v.passed), None)
-    return verdict and Refusal(stage, index, source, text, verdict)
+def unrepairable(verdicts: Sequence[Verdict]) -> bool:
+    """Whether no further note can pass: the source is wrong, or its answer was disputed and stands."""
+    return any(v.reason == "source_wrong" or v.check == disputes.CHECK for v in verdicts)
+
+
+def _refused(verdicts: Sequence[Verdict], stage: str, source: str, text: str) -> Refusal | None:
+    verdict = first_refusal(verdicts)
+    return verdict and Refusal(stage, WHOLE, source, text, verdict)
 
 
 def _block(text: str, label: str) -> str:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from tokenmill.inference.call import Answer, Ask
-from tokenmill.judges.memory import recalled
 from tokenmill.judges.model.faithfulness import Faithfulness
 from tokenmill.judges.notes.translation import TranslationChecks
 from tokenmill.pipelines.rollouts.chunking import count_tokens
-from tokenmill.pipelines.rollouts.progress import Progress, Refusal, corrections
+from tokenmill.pipelines.rollouts.progress import Progress, Refusal
+from tokenmill.pipelines.rollouts.repair import corrections, write_text
 from tokenmill.prompts.fence import fence
-from tokenmill.schemas.verdicts import Verdict
+from tokenmill.schemas.math import Problem
+from tokenmill.schemas.verdicts import Verdict, first_refusal
 
 from tokenmill import prompts
 
@@ -37,47 +37,30 @@ class Translate:
         """Names of all prompts that a translation may use."""
         return (TEMPLATE,) if self.judge is None else (TEMPLATE, *self.judge.prompt_names)
 
-    async def __call__(
-        self, text: str, language: str, title: str, index: int, progress: Progress, ask: Ask
-    ) -> tuple[str, Refusal | None]:
-        """`text` (passage `index` of its source) in English so that every check passes, or what the last try was
+    async def __call__(self, problem: Problem, text: str, index: int, progress: Progress) -> tuple[str, Refusal | None]:
+        """`text` (of a problem, passage `index`) in English so that every check passes, or what the last attempt was
         refused for.
 
         Raises: tokenmill.inference.errors.RowError, when a model cannot be brought to answer.
         """
-        verdicts: list[Verdict] = []
-        translation = ""
-        for attempt in range(self.repairs + 1):
-            answer = await ask(
-                self.messages(text, language, verdicts),
-                attempt=attempt,
-                temperature=self.temperature,
-                top_p=self.top_p,
-                seed=self.seed + attempt,
-                max_tokens=count_tokens(text) * 3 + 256,
-            )
-            progress.attempts += 1
-            progress.usage += answer.usage
-            translation = answer.text.strip()
-            verdicts = await self._verdicts(text, translation, language, answer)
-            if self.judge is not None and all(v.passed for v in verdicts):
-                verdict, usage = await self.judge(text, translation, "", ask, title=title)
-                progress.usage += usage
-                verdicts.append(verdict)
-            progress.add(verdicts, index, attempt)
-            if all(v.passed for v in verdicts):
-                return translation, None
-        refused = next(v for v in verdicts if not v.passed)
-        return translation, Refusal("translation", index, text, translation, refused)
+        language = problem.language
 
-    async def _verdicts(self, text: str, translation: str, language: str, answer: Answer) -> list[Verdict]:
-        """What the checks say, or said in an earlier run that had the same answer."""
-        judged = (text, translation, language, answer.finish_reason, self._system)
+        async def verify(translation: str, finish_reason: str) -> list[Verdict]:
+            verdicts = self.checks(text, translation, language, finish_reason, self._system)
+            if self.judge is not None and first_refusal(verdicts) is None:
+                verdicts.append(await self.judge(text, translation, "", progress, title=problem.title))
+            return verdicts
 
-        async def judge() -> list[Verdict]:
-            return self.checks(*judged)
-
-        return await recalled(answer, self.checks.fingerprint, judged, judge)
+        return await write_text(
+            self,
+            lambda verdicts: self.messages(text, language, verdicts),
+            verify,
+            progress,
+            stage="translation",
+            chunk=index,
+            source=text,
+            max_tokens=count_tokens(text) * 3 + 256,
+        )
 
     def messages(self, text: str, language: str, refusals: Sequence[Verdict] = ()) -> list[dict[str, str]]:
         """The messages of one call."""

@@ -10,18 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from tokenmill.pipelines.report import figures, templates
+from tokenmill.pipelines.report import formatting, templates
 from tokenmill.pipelines.report.card_metadata import card_metadata, counted, type_name
 from tokenmill.pipelines.report.licenses import hub_license, obligations
 from tokenmill.pipelines.report.masking import masked, masked_command, masked_text
 from tokenmill.pipelines.report.stages import stage_line
-from tokenmill.pipelines.report.survey import RATIO_MAX, Scores, Survey, quantile, survey_run
-from tokenmill.pipelines.report.tools.card import write_tool_card
-from tokenmill.pipelines.report.tools.sample import are_tools
+from tokenmill.pipelines.report.survey import RATIO_MAX, Survey, quantile, survey_run
 from tokenmill.schemas.manifest import Manifest
 
-_SAMPLES, _EXCERPT = 3, 700
-_UNSHOWN = ("text", "source_text", "messages", "tools", "verdicts", "prompts")
+_SAMPLES = 3
 
 
 def write_card(out: Path, manifest: Manifest, survey: Survey | None = None) -> Path:
@@ -34,12 +31,10 @@ def write_card(out: Path, manifest: Manifest, survey: Survey | None = None) -> P
         OSError, pyarrow.ArrowInvalid: a shard cannot be read, or the card not written.
     """
     survey = survey or survey_run(out)
-    if are_tools(survey.data.schema or survey.rejected.schema):
-        return write_tool_card(out, manifest, survey)
     metadata = card_metadata(manifest, survey)
     licenses = counted(survey.data, "license", manifest.licenses)
     body = templates.render(
-        "README.md.j2",
+        survey.view.card,
         m=manifest,
         survey=survey,
         command=shlex.join(masked_command(manifest.command)),
@@ -50,23 +45,19 @@ def write_card(out: Path, manifest: Manifest, survey: Survey | None = None) -> P
         ],
         funnel=funnel(manifest, survey),
         stages=[stage_line(run) for run in manifest.stages],
-        reasons=figures.by_count(manifest.reasons),
-        errors=figures.by_count(manifest.errors),
-        scores=[_score_line(check, scores) for check, scores in _merged_scores(survey)],
+        reasons=formatting.by_count(manifest.reasons),
+        errors=formatting.by_count(manifest.errors),
+        quantile=quantile,
         ratio=[quantile(survey.data.ratios[:-1], q, RATIO_MAX) for q in (0.05, 0.5, 0.95)]
         if survey.data.ratios[:-1].any()
         else None,
-        licenses=[(stated, hub_license(stated), rows) for stated, rows in figures.by_count(licenses)],
+        licenses=[(stated, hub_license(stated), rows) for stated, rows in formatting.by_count(licenses)],
         obligations=obligations(licenses),
         columns=_columns((survey.data if survey.data.schema else survey.rejected).schema),
-        trajectories=survey.trajectories and survey.trajectories.tables(),
-        samples=[_record(sample.row, sample.lengths) for sample in survey.data.samples[:_SAMPLES]],
+        figures=survey.figures and survey.figures.tables(),
+        samples=[survey.view.record(sample) for sample in survey.data.samples[:_SAMPLES]],
         judged=any(survey.data.values.get("judge_model", {}).keys() - {""}),
-        share=figures.share,
-        tokens={
-            kind: sum(int(role.get(kind) or 0) for role in manifest.calls.values() if isinstance(role, dict))
-            for kind in ("prompt_tokens", "completion_tokens", "wasted_tokens")
-        },
+        share=formatting.share,
     )
     return templates.write_whole(Path(out) / "README.md", f"---\n{metadata.to_yaml()}\n---\n{body}")
 
@@ -89,25 +80,6 @@ def funnel(manifest: Manifest, survey: Survey) -> list[tuple[str, int, str]]:
     return [(name, n, meaning) for name, n, meaning in stages if n is not None]
 
 
-def _merged_scores(survey: Survey) -> list[tuple[str, Scores]]:
-    merged: dict[str, Scores] = {}
-    for rows in survey:
-        for check, scores in rows.scores.items():
-            total = merged.setdefault(check, Scores())
-            total.passed = total.passed + scores.passed
-            total.refused = total.refused + scores.refused
-    return sorted(merged.items())
-
-
-def _score_line(check: str, scores: Scores) -> dict[str, Any]:
-    return {
-        "check": check,
-        "verdicts": scores.verdicts,
-        "refused": int(scores.refused.sum()),
-        "quantiles": [quantile(scores.passed, q) for q in (0.05, 0.5)] if scores.passed.any() else None,
-    }
-
-
 def _settings(config: dict[str, Any]) -> list[tuple[str, str]]:
     """Settings as (name, value), nested names dotted, credentials masked."""
 
@@ -126,23 +98,3 @@ def _columns(schema: pa.Schema | None) -> list[tuple[str, str, str]]:
     if schema is None:
         return []
     return [(f.name, type_name(f.type), (f.metadata or {}).get(b"doc", b"").decode("utf-8", "replace")) for f in schema]
-
-
-def _record(row: dict[str, Any], lengths: dict[str, int]) -> dict[str, Any]:
-    """A row for the card: its short fields, and the beginnings of its texts."""
-    texts = [
-        (name, _beginning(row[name], lengths.get(name)))
-        for name in ("source_text", "text", "messages")
-        if isinstance(row.get(name), str) and row[name]
-    ]
-    fields = {
-        name: figures.one_line(value, 200) if isinstance(value, str) else value
-        for name, value in row.items()
-        if name not in _UNSHOWN and isinstance(value, (str, int, float, bool))
-    }
-    return {"id": row.get("id", ""), "texts": texts, "fields": fields}
-
-
-def _beginning(text: str, length: int | None) -> str:
-    length = length or len(text)
-    return text if length <= _EXCERPT else f"{text[:_EXCERPT].rstrip()} … [{length:,} characters in all]"

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from tokenmill.pipelines.report import figures
+from tokenmill.pipelines.report import formatting
 from tokenmill.pipelines.report.licenses import license_metadata
 from tokenmill.pipelines.report.survey import Rows, Survey
 from tokenmill.schemas.manifest import Manifest
@@ -15,24 +15,17 @@ if TYPE_CHECKING:
     from huggingface_hub import DatasetCardData
 
 _SIZES = (
-    (10**3, "n<1K"),
-    (10**4, "1K<n<10K"),
-    (10**5, "10K<n<100K"),
-    (10**6, "100K<n<1M"),
-    (10**7, "1M<n<10M"),
-    (10**8, "10M<n<100M"),
-    (10**9, "100M<n<1B"),
-    (10**10, "1B<n<10B"),
-    (10**11, "10B<n<100B"),
-    (10**12, "100B<n<1T"),
-)
+    "n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B", "1B<n<10B", "10B<n<100B",
+    "100B<n<1T", "n>1T",
+)  # fmt: skip
+"""The Hub's names, one for every further digit."""
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 _CONFIGS = {"data": "default", "rejected": "rejected"}
 
 
 def size_category(rows: int) -> str:
     """The Hub's size category for a number of rows."""
-    return next((name for limit, name in _SIZES if rows < limit), "n>1T")
+    return _SIZES[min(max(len(str(rows)) - 3, 0), len(_SIZES) - 1)]
 
 
 def card_metadata(manifest: Manifest, survey: Survey) -> DatasetCardData:
@@ -53,13 +46,7 @@ def card_metadata(manifest: Manifest, survey: Survey) -> DatasetCardData:
     license_ = license_metadata(counted(survey.data, "license", manifest.licenses))
     languages = _languages(counted(survey.data, "language", manifest.languages))
     columns = set(survey.data.schema.names) if survey.data.schema else set()
-    optional = {
-        "license_name": license_.name,
-        "license_details": figures.one_line(license_.details, 2000) if license_.details else None,
-        "configs": configs or None,
-        "dataset_info": infos or None,
-    }
-    return DatasetCardData(
+    metadata = DatasetCardData(
         language=languages or None,
         license=license_.license,
         annotations_creators=["machine-generated"],
@@ -69,10 +56,15 @@ def card_metadata(manifest: Manifest, survey: Survey) -> DatasetCardData:
         source_datasets=["extended"] if "source_text" in columns else None,
         task_categories=["text-generation"],
         task_ids=["language-modeling"] if "text" in columns else None,
-        pretty_name=figures.one_line(manifest.title, 120) or "Tokenmill dataset",
-        tags=["synthetic", "tokenmill", figures.one_line(manifest.job, 40).replace("_", "-")],
-        **{key: value for key, value in optional.items() if value is not None},
+        pretty_name=formatting.one_line(manifest.title, 120) or "Tokenmill dataset",
+        tags=["synthetic", "tokenmill", formatting.one_line(manifest.job, 40).replace("_", "-")],
+        license_name=license_.name,
+        license_details=formatting.one_line(license_.details, 2000) if license_.details else None,
+        configs=configs or None,
+        dataset_info=infos or None,
     )
+    survey.view.describe(metadata, survey)
+    return metadata
 
 
 def counted(rows: Rows, column: str, otherwise: dict[str, int]) -> dict[str, int]:
@@ -101,5 +93,5 @@ def _dataset_info(rows: Rows) -> dict[str, Any]:
 
 
 def _languages(counts: dict[str, int]) -> list[str]:
-    ranked = (code.lower() for code, _ in figures.by_count(counts))
+    ranked = (code.lower() for code, _ in formatting.by_count(counts))
     return list(dict.fromkeys(c for c in ranked if _LANGUAGE.fullmatch(c) and c != "und"))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from markupsafe import Markup, escape
-from tokenmill.pipelines.report.figures import one_line
+from tokenmill.pipelines.report.formatting import one_line
 
 _WIDTH, _HEIGHT = 300.0, 84.0
 

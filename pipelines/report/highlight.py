@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import pairwise
 
 from markupsafe import Markup, escape
-from tokenmill.pipelines.report.figures import visible
+from tokenmill.pipelines.report.formatting import visible
 
 Span = tuple[int, int, str]
 """(start, end, kind) in characters."""
-Differing = Callable[..., tuple[list[Span], list[Span]]]
-
-
-def differing() -> Differing | None:
-    """The judge that finds facts standing in one of two texts only, where it is installed."""
-    try:
-        from tokenmill.judges.facts.coverage import differing_spans
-    except ImportError:
-        return None
-    return differing_spans
 
 
 def quoted(text: str, quotations: Iterable[str], label: str = "quoted by a finding") -> list[Span]:

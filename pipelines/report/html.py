@@ -12,18 +12,19 @@ import base64
 import hashlib
 import json
 import shlex
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from markupsafe import Markup
-from tokenmill.pipelines.report import charts, figures, templates
+from tokenmill.pipelines.report import charts, formatting, templates
 from tokenmill.pipelines.report.masking import masked, masked_command, masked_text
 from tokenmill.pipelines.report.reasons import meanings
-from tokenmill.pipelines.report.samples import sample_view, short
 from tokenmill.pipelines.report.stages import stage_entry, stage_line
 from tokenmill.pipelines.report.survey import RATIO_MAX, Survey, quantile, survey_run
-from tokenmill.pipelines.report.wording import Wording, wording
+from tokenmill.pipelines.report.views.base import short
+from tokenmill.pipelines.report.views.registry import ANY
 from tokenmill.schemas.manifest import Manifest
 
 LABELS = {"data": "Kept", "rejected": "Refused", "failed": "Failed"}
@@ -39,10 +40,10 @@ def write_report(out: Path, manifest: Manifest, survey: Survey | None = None) ->
         OSError, pyarrow.ArrowInvalid: a shard cannot be read, or the report not written.
     """
     survey = survey or survey_run(out)
-    words = wording(survey)
+    view = survey.view
     css, js = templates.text("report.css"), templates.text("report.js")
     page = templates.render(
-        "report.html.j2",
+        view.page,
         m=manifest,
         css=Markup(css),
         js=Markup(js),
@@ -51,21 +52,22 @@ def write_report(out: Path, manifest: Manifest, survey: Survey | None = None) ->
         headline=_headline(manifest, survey),
         tiles=_tiles(manifest, survey),
         outcome=_outcome(survey),
-        wording=words,
-        funnel=_funnel(words, manifest, survey),
+        view=view,
+        funnel=_funnel(manifest, survey),
         stages=_stages(manifest),
         reasons=_bars(manifest.reasons, "refused"),
         errors=_bars(manifest.errors, "failed"),
         means={folder: meanings(folder) for folder in ("rejected", "failed")},
-        facets=[(heading, bars) for column, heading in words.facets if (bars := _kept_by(column, survey))],
-        tools=survey.tools and survey.tools.tables(),
-        pictures=[(p.title, _data_url(p.content)) for p in survey.tools.pictures] if survey.tools else [],
-        trajectories=survey.trajectories and survey.trajectories.tables(),
+        facets=[(heading, bars) for column, heading in view.facets if (bars := _kept_by(column, survey))],
+        figures=survey.figures and survey.figures.tables(),
         histograms=[*_score_charts(survey), *_ratio_chart(survey)],
-        samples=[sample_view(rows.folder, sample) for rows in survey for sample in rows.samples],
+        samples=[
+            (ANY if rows is survey.failed else view).sample(rows.folder, sample)
+            for rows in survey
+            for sample in rows.samples
+        ],
         totals={rows.folder: rows.count for rows in survey},
         labels=LABELS,
-        calls=[(role, _Zeros(calls)) for role, calls in manifest.calls.items() if isinstance(calls, dict)],
         models=[{**model, "spec": masked_text(str(model.get("spec", "")))} for model in manifest.models],
         config=json.dumps(masked(manifest.config), indent=2, ensure_ascii=False, default=str),
         command=shlex.join(masked_command(manifest.command)),
@@ -80,19 +82,8 @@ def _stages(manifest: Manifest) -> list[dict[str, Any]]:
     return [stage_line(run) for run in (*manifest.stages, stage_entry(manifest.job, "", vars(manifest)))]
 
 
-class _Zeros(dict):
-    """Counts, where one that is not given is 0."""
-
-    def __missing__(self, key: str) -> int:
-        return 0
-
-
 def _hash(content: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-
-
-def _data_url(png: bytes) -> str:
-    return "data:image/png;base64," + base64.b64encode(png).decode()
 
 
 def _headline(manifest: Manifest, survey: Survey) -> tuple[str, str]:
@@ -103,26 +94,22 @@ def _headline(manifest: Manifest, survey: Survey) -> tuple[str, str]:
         return "bad", "The run made no rows."
     if not kept:
         return "bad", f"None of {total:,} rows was kept."
-    words = wording(survey)
-    total = words.total(manifest, survey)
+    view = survey.view
+    total = view.total(manifest, survey)
     mood = "good" if kept >= 0.5 * total and failed <= 0.1 * total else "mixed"
-    return mood, words.headline(manifest, survey).replace(" %", "\u00a0%")
+    return mood, view.headline(manifest, survey).replace(" %", "\u00a0%")
 
 
-def _tiles(manifest: Manifest, survey: Survey) -> list[dict[str, str]]:
-    words = wording(survey)
+def _tiles(manifest: Manifest, survey: Survey) -> list[tuple[str, str, str, str]]:
+    """(class, label, value, note) of what came of the run and what it took."""
     total = sum(rows.count for rows in survey)
-    roles = [role for role in manifest.calls.values() if isinstance(role, dict)]
-    sent, received, paid, cached = (
-        sum(int(role.get(key) or 0) for role in roles)
-        for key in ("prompt_tokens", "completion_tokens", "paid", "cached")
-    )
+    sent, received, paid, cached = map(manifest.called, ("prompt_tokens", "completion_tokens", "paid", "cached"))
     over_all = last = ""
     if (spent := manifest.spent.get("tokens", 0)) > sent + received:
         stages = "stages and " if manifest.spent["shared"] else ""
-        over_all = f"; {figures.compact(spent)} over all {stages}invocations"
+        over_all = f"; {formatting.compact(spent)} over all {stages}invocations"
         last = " in the last invocation"
-    prices = [role.get("usd") for role in roles if role.get("paid") or role.get("wasted_tokens")]
+    prices = [role.get("usd") for role in manifest.calls.values() if role.get("paid") or role.get("wasted_tokens")]
     if not prices:
         cost, note = "$0", f"every answer came from the cache{last}" if cached else "no model was called"
     elif any(usd is None for usd in prices):
@@ -131,32 +118,23 @@ def _tiles(manifest: Manifest, survey: Survey) -> list[dict[str, str]]:
         cost, note = f"${sum(prices):,.2f}" if sum(prices) >= 0.995 else f"${sum(prices):.3g}", f"{paid:,} paid calls"
         note += (f", {cached:,} from cache" if cached else "") + last
     tiles = [
-        {
-            "kind": rows.folder,
-            "label": LABELS[rows.folder],
-            "value": f"{rows.count:,}",
-            "note": f"{figures.share(rows.count, total)} of {'rows' if rows.folder == 'failed' else words.rows}",
-        }
+        (
+            rows.folder,
+            LABELS[rows.folder],
+            f"{rows.count:,}",
+            f"{formatting.share(rows.count, total)} of {'rows' if rows is survey.failed else survey.view.rows}"
+            + (f", {rows.repaired:,} after repair" if rows is survey.data and rows.repaired else ""),
+        )
         for rows in survey
     ]
-    if survey.data.repaired:
-        tiles[0]["note"] += f", {survey.data.repaired:,} after repair"
-    rate = f", {figures.compact((sent + received) / manifest.duration_s)}/s" if manifest.duration_s > 0 else ""
+    rate = f", {formatting.compact((sent + received) / manifest.duration_s)}/s" if manifest.duration_s > 0 else ""
+    tokens = f"{formatting.compact(sent)} sent, {formatting.compact(received)} received{rate}{over_all}"
+    finished = f"finished {manifest.finished[:16].replace('T', ' ')}"
     return [
         *tiles,
-        {
-            "kind": "plain",
-            "label": "Tokens",
-            "value": figures.compact(sent + received),
-            "note": f"{figures.compact(sent)} sent, {figures.compact(received)} received{rate}{over_all}",
-        },
-        {"kind": "plain", "label": "Cost", "value": cost, "note": note},
-        {
-            "kind": "plain",
-            "label": "Time",
-            "value": figures.duration(manifest.duration_s),
-            "note": f"finished {manifest.finished[:16].replace('T', ' ')}",
-        },
+        ("plain", "Tokens", formatting.compact(sent + received), tokens),
+        ("plain", "Cost", cost, note),
+        ("plain", "Time", formatting.duration(manifest.duration_s), finished),
     ]
 
 
@@ -170,72 +148,68 @@ def _outcome(survey: Survey) -> dict[str, Any]:
     return {"bar": charts.stacked_bar(parts), "parts": [part for part in parts if part[1]]}
 
 
-def _funnel(words: Wording, manifest: Manifest, survey: Survey) -> list[dict[str, Any]]:
+def _bar(name: str, n: int, share: str, parts: list[tuple[str, int, str]], width: int | None = None) -> dict[str, Any]:
+    """A line of a bar chart; `width` is what the full width stands for."""
+    return {"name": name, "n": n, "share": share, "bar": charts.stacked_bar(parts, width)}
+
+
+def _funnel(manifest: Manifest, survey: Survey) -> list[dict[str, Any]]:
     """Stages from rows read to rows kept; a stage that the manifest does not know is left out."""
-    known = [(name, n, kind) for name, n, kind in words.funnel(manifest, survey) if n is not None]
-    whole = max((n for _, n, _ in known), default=0) or 1
-    tasks = manifest.counts.get("listed") or manifest.attempted or words.total(manifest, survey)
+    known = [stage for stage in survey.view.funnel(manifest, survey) if stage[1] is not None]
+    width = max((n for _, n, _ in known), default=0) or 1
+    tasks = manifest.counts.get("listed") or manifest.attempted or survey.view.total(manifest, survey)
     return [
-        {
-            "name": name,
-            "n": n,
-            "share": figures.share(n, tasks) if kind == "kept" else "",
-            "bar": charts.stacked_bar([(kind, n, name)], whole),
-        }
+        _bar(name, n, formatting.share(n, tasks) if kind == "kept" else "", [(kind, n, name)], width)
         for name, n, kind in known
     ]
 
 
 def _bars(counts: dict[str, int], kind: str, most: int = 16) -> list[dict[str, Any]]:
-    ranked = figures.by_count(counts)
+    ranked = formatting.by_count(counts)
     if len(ranked) > most:
         ranked = [*ranked[: most - 1], ("all others", sum(n for _, n in ranked[most - 1 :]))]
     total, top = sum(counts.values()), max(counts.values(), default=1)
-    return [
-        {"name": name, "n": n, "share": figures.share(n, total), "bar": charts.stacked_bar([(kind, n, name)], top)}
-        for name, n in ranked
-    ]
+    return [_bar(name, n, formatting.share(n, total), [(kind, n, name)], top) for name, n in ranked]
 
 
 def _kept_by(column: str, survey: Survey) -> list[dict[str, Any]]:
-    kept, refused = (rows.values.get(column, {}) for rows in (survey.data, survey.rejected))
-    names = sorted(kept.keys() | refused.keys(), key=lambda s: (-(kept.get(s, 0) + refused.get(s, 0)), s))[:24]
+    kept, refused = (rows.values.get(column, Counter()) for rows in (survey.data, survey.rejected))
     return [
-        {
-            "name": short(name) or "not given",
-            "n": (judged := kept.get(name, 0) + refused.get(name, 0)),
-            "share": figures.share(kept.get(name, 0), judged),
-            "bar": charts.stacked_bar(
-                [("kept", kept.get(name, 0), "kept"), ("refused", refused.get(name, 0), "refused")]
-            ),
-        }
-        for name in names
+        _bar(
+            short(name) or "not given",
+            judged,
+            formatting.share(kept[name], judged),
+            [("kept", kept[name], "kept"), ("refused", refused[name], "refused")],
+        )
+        for name, judged in formatting.by_count(kept + refused)[:24]
     ]
 
 
 def _score_charts(survey: Survey) -> list[dict[str, Any]]:
-    merged: dict[str, list[np.ndarray]] = {}
-    for rows in survey:
-        for check, scores in rows.scores.items():
-            sums = merged.setdefault(check, [np.zeros_like(scores.passed), np.zeros_like(scores.refused)])
-            sums[0], sums[1] = sums[0] + scores.passed, sums[1] + scores.refused
     return [
         {
-            "name": f"{figures.words(check)} score",
-            "note": f"{int(refused.sum()):,} of {int((passed + refused).sum()):,} verdicts refuse"
-            + (f", median of the rest {quantile(passed, 0.5):.2f}" if passed.any() else ""),
+            "name": f"{formatting.words(check)} score",
+            "note": f"{scores.refusals:,} of {scores.verdicts:,} verdicts refuse"
+            + (f", median of the rest {quantile(scores.passed, 0.5):.2f}" if scores.passed.any() else ""),
             "chart": charts.histogram(
-                [("refused", "refused", charts.rebin(refused, 25)), ("kept", "passed", charts.rebin(passed, 25))], 0, 1
+                [
+                    ("refused", "refused", charts.rebin(scores.refused, 25)),
+                    ("kept", "passed", charts.rebin(scores.passed, 25)),
+                ],
+                0,
+                1,
             ),
             "ticks": ["0", "0.5", "1"],
         }
-        for check, (passed, refused) in sorted(merged.items())
+        for check, scores in survey.scores
     ]
 
 
 def _ratio_chart(survey: Survey) -> list[dict[str, Any]]:
-    kept, refused = ([*charts.rebin(rows.ratios[:-1], 30), rows.ratios[-1]] for rows in (survey.data, survey.rejected))
-    if not any(kept) and not any(refused):
+    kept, refused = (
+        np.append(charts.rebin(rows.ratios[:-1], 30), rows.ratios[-1]) for rows in (survey.data, survey.rejected)
+    )
+    if not kept.any() and not refused.any():
         return []
     median = quantile(survey.data.ratios[:-1], 0.5, RATIO_MAX)
     return [
@@ -243,9 +217,7 @@ def _ratio_chart(survey: Survey) -> list[dict[str, Any]]:
             "name": "length ratio",
             "note": "characters of text per character of source"
             + (f", median {median:.2f}" if median == median else ""),
-            "chart": charts.histogram(
-                [("kept", "kept", np.array(kept)), ("refused", "refused", np.array(refused))], 0, RATIO_MAX, True
-            ),
+            "chart": charts.histogram([("kept", "kept", kept), ("refused", "refused", refused)], 0, RATIO_MAX, True),
             "ticks": ["0", "1.5", f"{RATIO_MAX:g}+"],
         }
     ]

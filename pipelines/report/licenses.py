@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tokenmill.pipelines.report.figures import by_count
+from tokenmill.pipelines.report.formatting import by_count
 
 # https://huggingface.co/docs/hub/repositories-licenses
 _IDENTIFIERS = """
@@ -19,29 +19,12 @@ pddl lgpl-lr deepfloyd-if-license llama2 gemma unknown other
 """
 HUB_LICENSES = frozenset(_IDENTIFIERS.split())
 
-_ALIASES = {
-    "": "unknown",
-    "none": "unknown",
-    "not-stated": "unknown",
-    "apache": "apache-2.0",
-    "apache2": "apache-2.0",
-    "apache2.0": "apache-2.0",
-    "cc0": "cc0-1.0",
-    "cc-zero": "cc0-1.0",
-    "public-domain-dedication": "cc0-1.0",
-    "odc-by-1.0": "odc-by",
-    "odbl-1.0": "odbl",
-    "pddl-1.0": "pddl",
-    "bsd-2": "bsd-2-clause",
-    "bsd-3": "bsd-3-clause",
-    "0bsd": "bsd",
-    "gplv2": "gpl-2.0",
-    "gplv3": "gpl-3.0",
-    "agplv3": "agpl-3.0",
-    "lgplv3": "lgpl-3.0",
-    "gfdl-1.2": "gfdl",
-    "gfdl-1.3": "gfdl",
-}
+_SPELLINGS = """
+none=unknown not-stated=unknown apache=apache-2.0 apache2=apache-2.0 apache2.0=apache-2.0 cc0=cc0-1.0 cc-zero=cc0-1.0
+public-domain-dedication=cc0-1.0 odc-by-1.0=odc-by odbl-1.0=odbl pddl-1.0=pddl bsd-2=bsd-2-clause bsd-3=bsd-3-clause 0bsd=bsd
+gplv2=gpl-2.0 gplv3=gpl-3.0 agplv3=agpl-3.0 lgplv3=lgpl-3.0 gfdl-1.2=gfdl gfdl-1.3=gfdl
+"""
+_ALIASES = {"": "unknown", **dict(pair.split("=") for pair in _SPELLINGS.split())}
 
 # Long names, after which only the version and the clauses are looked for.
 _SPELT_OUT = (
@@ -53,6 +36,15 @@ _SPELT_OUT = (
 )
 _CC_URL = re.compile(r"creativecommons\.org/(?:licenses|publicdomain)/([a-z-]+)/(\d(?:\.\d)?)")
 _CC = re.compile(r"^cc[ -]?(by(?:[ -](?:nc|nd|sa))*)[ -]?v?(\d(?:\.\d)?)?$")
+
+
+_OBLIGATIONS = {
+    "by": "Attribution is required: `source_id` and `source_file` name the source of every row.",
+    "sa": "Share-alike licences ask that adaptations, which rewritten rows are, carry the same licence.",
+    "nc": "Some rows come from sources that forbid commercial use.",
+    "nd": "Some rows come from sources that forbid sharing adaptations: rewritten, they must not be published.",
+    "unknown": "For some rows the input states no licence: clear their use before you share them.",
+}
 
 
 def hub_license(stated: str) -> str | None:
@@ -118,21 +110,9 @@ def obligations(counts: dict[str, int]) -> list[str]:
     """What the licences among `counts` ask of whoever uses the rows; a reading aid, no legal advice."""
     names = {hub_license(stated) or stated.strip().lower() for stated in counts}
     families = [set(re.split(r"[^a-z0-9]+", name)) for name in names]
-    clauses = set().union(*(family for family in families if family & {"cc", "odc"}))
-    notes = []
-    if "by" in clauses:
-        notes.append("Attribution is required: `source_id` and `source_file` name the source of every row.")
-    if "sa" in clauses:
-        notes.append("Share-alike licences ask that adaptations, which rewritten rows are, carry the same licence.")
-    if "nc" in clauses:
-        notes.append("Some rows come from sources that forbid commercial use.")
-    if "nd" in clauses:
-        notes.append(
-            "Some rows come from sources that forbid sharing adaptations: rewritten, they must not be published."
-        )
-    if "unknown" in names:
-        notes.append("For some rows the input states no licence: clear their use before you share them.")
-    return notes
+    clauses = {"unknown"} & names
+    clauses.update(*(family for family in families if family & {"cc", "odc"}))
+    return [note for clause, note in _OBLIGATIONS.items() if clause in clauses]
 
 
 def _shown(stated: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tokenmill.pipelines.report.figures import by_count
+from tokenmill.pipelines.report.formatting import by_count
 
 
 def stage_entry(name: str, folder: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -17,7 +17,7 @@ def stage_entry(name: str, folder: str, manifest: Mapping[str, Any]) -> dict[str
 def stage_line(run: dict[str, Any]) -> dict[str, Any]:
     """Figures of one run, from its entry in `Manifest.stages`."""
     counts, why = run["counts"], {**run["reasons"], **run["errors"]}
-    roles = [role for role in run["calls"].values() if isinstance(role, dict)]
+    roles = run["calls"].values()
     return {
         "name": run["name"],
         "tasks": counts.get("tasks", 0) + counts.get("extra", 0),

@@ -1,27 +1,25 @@
 """One pass over the shards of a finished run: everything the card and the report say of its rows.
 
 Shards are streamed batch by batch, so memory is bounded by a batch, the distinct values kept per column and the samples
-kept, whatever the number of rows. Nothing here knows a row type: a column that is absent is simply not counted.
+kept, whatever the number of rows. Nothing here knows a row type: a column that is absent is simply not counted, and what
+only rows of one type have is told by their view.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from tokenmill.pipelines.report.sample_draw import Draw, Sample, fetch
-from tokenmill.pipelines.report.tools.sample import are_tools
-from tokenmill.pipelines.report.trajectories.figures import TrajectoryFigures, survey_trajectories
-
-if TYPE_CHECKING:
-    from tokenmill.pipelines.report.tools.space import ToolSpace
+from tokenmill.pipelines.report.views.base import Shards, View
+from tokenmill.pipelines.report.views.registry import view_of_columns
+from tokenmill.schemas.manifest import Manifest
 
 CLASSES = ("data", "rejected", "failed")
 """Output folders of a run: rows accepted, refused by a check, broken."""
@@ -46,8 +44,12 @@ class Scores:
     refused: np.ndarray = field(default_factory=lambda: np.zeros(SCORE_BINS, np.int64))
 
     @property
+    def refusals(self) -> int:
+        return int(self.refused.sum())
+
+    @property
     def verdicts(self) -> int:
-        return int(self.passed.sum() + self.refused.sum())
+        return int(self.passed.sum()) + self.refusals
 
 
 @dataclass
@@ -83,17 +85,28 @@ class Survey:
     data: Rows
     rejected: Rows
     failed: Rows
-    tools: ToolSpace | None = None
-    """What the rows cover, where they are tool specifications."""
-    trajectories: TrajectoryFigures | None = None
-    """Pass rates and costs, where the rows are trajectories."""
+    view: View
+    """How the rows are called and shown."""
+    figures: Any = None
+    """What `view.figures` found."""
 
     def __iter__(self):
         return iter((self.data, self.rejected, self.failed))
 
+    def record(self, manifest: Manifest) -> None:
+        """Put the figures into the manifest."""
+        if self.figures:
+            setattr(manifest, self.view.figures_in, self.figures.as_dict())
 
-Shards = Callable[[str], Iterable[Path]]
-"""The shards of one output folder, in order; each need only be there until the next one is asked for."""
+    @property
+    def scores(self) -> list[tuple[str, Scores]]:
+        """Scores by check, those of all folders together."""
+        merged: dict[str, Scores] = {}
+        for check, scores in (item for rows in self for item in rows.scores.items()):
+            total = merged.setdefault(check, Scores())
+            total.passed = total.passed + scores.passed
+            total.refused = total.refused + scores.refused
+        return sorted(merged.items())
 
 
 def shards_under(out: Path) -> Shards:
@@ -102,29 +115,21 @@ def shards_under(out: Path) -> Shards:
 
 
 def survey_run(out: Path, samples: int = 20, shards: Shards | None = None) -> Survey:
-    """Read every shard of a run. Where the rows are tool specifications, pictures of what they cover are drawn into
-    `out`/coverage.
+    """Read every shard of a run. Pictures that its rows' view draws go into `out`.
 
     Args:
-        shards: where they are; under `out` if not told.
         samples: rows to draw per folder, spread over styles, reasons or errors, by hash of their id: the same rows
             whatever the order of shards.
+        shards: where they are; under `out` if not told.
 
     Raises:
-        OSError, pyarrow.ArrowInvalid: a shard cannot be read.
+        OSError, pyarrow.ArrowInvalid: a shard cannot be read, or a picture not written.
     """
     shards = shards or shards_under(out)
     data, rejected, failed = (_survey_folder(shards, folder, samples) for folder in CLASSES)
     rejected.samples = _with_twins(shards, rejected.samples)
-    return Survey(data, rejected, failed, _tool_space(out, shards, data), survey_trajectories(shards))
-
-
-def _tool_space(out: Path, shards: Shards, data: Rows) -> ToolSpace | None:
-    if not data.count or not are_tools(data.schema):
-        return None
-    from tokenmill.pipelines.report.tools.space import survey_tools
-
-    return survey_tools(out, shards("data"))
+    view = view_of_columns(data.schema or rejected.schema)
+    return Survey(data, rejected, failed, view, view.figures(out, shards))
 
 
 def _with_twins(shards: Shards, samples: list[Sample]) -> list[Sample]:

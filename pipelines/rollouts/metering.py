@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from tokenmill.inference.call import Answer, Ask, Message, Usage
+
+from tokenmill import prompts
 
 
 @dataclass
@@ -22,3 +25,13 @@ class Meter:
         self.usage += answer.usage
         self.calls += 1
         return answer
+
+    def provenance(self, model: str, used: Iterable[str], seed: int) -> dict[str, Any]:
+        """The columns that say how a row was written: by which model, with which prompts (their names), for how much."""
+        return {
+            "model": model,
+            "prompts": sorted({prompts.load(name).id for name in used}),
+            "seed": seed,
+            "prompt_tokens": self.usage.prompt,
+            "completion_tokens": self.usage.completion,
+        }

@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from tokenmill.inference.call import Usage
-from tokenmill.prompts.fence import fence
+from tokenmill.pipelines.rollouts.metering import Meter
+from tokenmill.schemas.documents import Document
+from tokenmill.schemas.math import Problem
 from tokenmill.schemas.verdicts import Judgement, Verdict
 
-_SHOWN = 12
-"""Findings shown to the writer at once."""
+from tokenmill import prompts
 
 
 @dataclass
-class Progress:
-    """Grows while a rollout runs; belongs to it alone."""
+class Progress(Meter):
+    """Grows while a rollout runs; belongs to it alone. It is the `ask` of all that is paid for the row."""
 
     attempts: int = 0
-    usage: Usage = field(default_factory=Usage)
+    """Texts asked for."""
     judgements: list[Judgement] = field(default_factory=list)
 
     def add(self, verdicts: Sequence[Verdict], chunk: int, attempt: int) -> None:
         self.judgements += [Judgement.of(v, chunk, attempt) for v in verdicts]
+
+    def columns(
+        self, source: Document | Problem, model: str, used: Iterable[str], seed: int, chunks: int
+    ) -> dict[str, Any]:
+        """The columns that say what a row was made of, by whom, and what it took; `used` are names of prompts."""
+        return {
+            "license": source.license,
+            "source_id": source.id,
+            "source_file": source.source_file,
+            "source_row": source.source_row,
+            "source_text": source.text,
+            **self.provenance(model, (), seed),
+            "prompts": [prompts.load(name).id for name in used],
+            "chunks": chunks,
+            "attempts": self.attempts,
+            "verdicts": summary(self.judgements),
+        }
 
 
 @dataclass(frozen=True)
@@ -36,12 +54,15 @@ class Refusal:
     text: str
     verdict: Verdict
 
-
-def corrections(verdicts: Sequence[Verdict]) -> str:
-    """What the refusing verdicts found, as a fenced list for the writer; empty when nothing was refused."""
-    found = [f.detail or f.kind for v in verdicts if not v.passed for f in v.findings]
-    found += [v.reason.replace("_", " ") for v in verdicts if not v.passed and not v.findings]
-    return fence("\n".join(f"- {line}" for line in found[:_SHOWN]), "corrections") if found else ""
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What a row of `rejected/` says of it."""
+        return {
+            "reason": self.verdict.reason,
+            "refused_chunk": self.chunk,
+            "refused_source": self.source,
+            "refused_text": self.text,
+        }
 
 
 def summary(judgements: Sequence[Judgement]) -> list[Judgement]:

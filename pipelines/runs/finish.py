@@ -7,7 +7,7 @@ import functools
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
@@ -16,7 +16,8 @@ from apache_beam.io.filesystems import FileSystems
 from tokenmill.pipelines.report import templates
 from tokenmill.pipelines.report.card import write_card
 from tokenmill.pipelines.report.html import write_report
-from tokenmill.pipelines.report.survey import Shards, Survey, shards_under, survey_run
+from tokenmill.pipelines.report.survey import shards_under, survey_run
+from tokenmill.pipelines.report.views.base import Shards
 from tokenmill.pipelines.runs.errors import RunFailed
 from tokenmill.pipelines.runs.folder import MANIFEST, OutputFolder
 from tokenmill.schemas.manifest import Manifest
@@ -46,11 +47,8 @@ def _prepare() -> None:
         templates.load()
 
 
-def finish(out: OutputFolder, manifest: Manifest, card: Callable[[Path, Manifest, Survey], Path] = write_card) -> None:
+def finish(out: OutputFolder, manifest: Manifest) -> None:
     """Make the folder a finished run. The manifest is written last: without it nothing looks finished.
-
-    Args:
-        card: what writes the dataset card.
 
     Raises:
         RunFailed: a file cannot be written.
@@ -59,9 +57,8 @@ def finish(out: OutputFolder, manifest: Manifest, card: Callable[[Path, Manifest
         manifest.files = out.publish()
         with _local(out, manifest) as (folder, shards):
             survey = survey_run(folder, shards=shards)
-            manifest.trajectories = survey.trajectories and survey.trajectories.as_dict()
-            manifest.coverage = survey.tools and survey.tools.as_dict()
-            for write, name in ((card, "README.md"), (write_report, "report.html")):
+            survey.record(manifest)
+            for write, name in ((write_card, "README.md"), (write_report, "report.html")):
                 written = write(folder, manifest, survey)
                 if not out.local:
                     out.write(name, Path(written).read_bytes())

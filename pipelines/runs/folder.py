@@ -17,7 +17,7 @@ import orjson
 import pyarrow.parquet as pq
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
-from tokenmill.pipelines.report.figures import by_count
+from tokenmill.pipelines.report.formatting import by_count
 from tokenmill.pipelines.runs.errors import RunFailed, UsageError, line_of
 from tokenmill.pipelines.transforms.files import (
     delete_file,

@@ -12,6 +12,7 @@ import contextlib
 import gc
 import io
 import json
+import logging
 import os
 import random
 import shlex
@@ -38,10 +39,13 @@ class Zygote:
         from apache_beam.runners.worker import sdk_worker_main  # noqa: F401  (imported here, it is there in every fork)
 
         alive, self._driver = os.pipe()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # or it could end this function in both processes
         self.pid = os.fork()
         if self.pid == 0:
-            os.close(self._driver)
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        if self.pid == 0:
+            os.close(self._driver)
             if preload is not None:
                 with contextlib.suppress(Exception):  # a worker that needs it will say what is wrong
                     preload()
@@ -51,15 +55,20 @@ class Zygote:
         os.close(alive)
         listener.close()
 
-    def command(self, log: str | None) -> str:
-        """The shell command by which Beam starts a worker whose output goes to `log`."""
-        words = [sys.executable, "-S", "-E", os.path.abspath(__file__), self.path, log or ""]  # noqa: PTH100 (starts faster)
-        return "exec " + shlex.join(words)
+    def command(self, log: str) -> str:
+        """The shell command by which Beam starts a worker whose output goes to the file `log`; to stderr where it is empty."""
+        words = [sys.executable, "-S", "-E", os.path.abspath(__file__), self.path, log]  # noqa: PTH100 (starts faster)
+        return unmoved(words)
 
     def close(self) -> None:
         os.close(self._driver)
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self.pid, 0)
+
+
+def unmoved(words: list[str]) -> str:
+    """The shell command that runs a program, deaf to Ctrl-C: the terminal tells the driver, too, who ends its workers."""
+    return f"trap '' INT; exec {shlex.join(words)}"
 
 
 def possible() -> bool:
@@ -115,6 +124,8 @@ def work(log: str) -> None:
             os.dup2(file, 1)
             os.dup2(file, 2)
     sys.stdout, sys.stderr = _Printed(1), _Printed(2)
+    gc.set_threshold(50_000, 20, 50)  # rollouts make many objects and few cycles
+    logging.getLogger("apache_beam").setLevel(logging.NOTSET)  # what the driver keeps quiet belongs into that file
     from apache_beam.runners.worker import sdk_worker_main
 
     sdk_worker_main.main(["sdk_worker_main"])

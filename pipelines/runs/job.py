@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import apache_beam as beam
-from rich.console import RenderableType
 from tokenmill.inference.roles import Models, Role
 from tokenmill.pipelines.transforms.rollout import Step
 from tokenmill.pipelines.transforms.sources import Parser, Piece
@@ -59,9 +58,5 @@ class Job:
     rows_per_task: int = 1
     """Rows that a task is expected to make, for the progress line."""
     max_row_bytes: int = 5_000_000
-    source: Callable[[Any], str] = lambda row: row.source_text
-    """The text that a finished row was made from, for previews."""
-    view: Callable[[Any], RenderableType] | None = None
-    """How a finished row is shown in a preview; by default source and text side by side, with the verdicts."""
     notes: tuple[str, ...] = ()
     """Warnings to print before the run."""

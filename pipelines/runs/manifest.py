@@ -18,7 +18,7 @@ from tokenmill.inference.pricing import Prices
 from tokenmill.inference.roles import Role
 from tokenmill.inference.spec import parse_spec
 from tokenmill.inference.stats import RoleStats
-from tokenmill.pipelines.report.figures import one_line
+from tokenmill.pipelines.report.formatting import one_line
 from tokenmill.pipelines.report.masking import masked_command, masked_text
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.folder import OutputFolder, an_example, count_column

@@ -6,12 +6,11 @@ import asyncio
 import itertools
 from typing import Any
 
-from rich import box
-from rich.table import Table
 from rich.text import Text
 from tokenmill.inference import runtime as runtimes
 from tokenmill.inference.errors import RunStopped
 from tokenmill.inference.roles import Models
+from tokenmill.pipelines.report.views.registry import view_of
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.inputs import Inputs
 from tokenmill.pipelines.runs.job import Job
@@ -20,8 +19,6 @@ from tokenmill.pipelines.runs.read_rows import parsed_rows
 from tokenmill.pipelines.runs.terminal import Terminal
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Several
 from tokenmill.schemas.documents import FailedRow
-
-LONGEST = 3000
 
 
 def show(job: Job, inputs: Inputs, models: Models, count: int) -> int:
@@ -54,7 +51,7 @@ def present(job: Job, tasks: list[Any], runtime: runtimes.Runtime, console: Term
             raise outcome
         made = outcome.outcomes if isinstance(outcome, Several) else [outcome]
         for one in made:
-            _show(job, task, one, console)
+            _show(task, one, console)
         shown += made
     kept = [outcome.row for outcome in shown if isinstance(outcome, Accepted)]
     refused = sum(isinstance(outcome, Rejected) for outcome in shown)
@@ -73,7 +70,7 @@ async def _all(job: Job, tasks: list[Any], runtime: runtimes.Runtime) -> list[An
     return await asyncio.gather(*(job.step(task, runtime.client.ask) for task in tasks), return_exceptions=True)
 
 
-def _show(job: Job, task: Any, outcome: Any, console: Terminal) -> None:
+def _show(task: Any, outcome: Any, console: Terminal) -> None:
     if isinstance(outcome, BaseException):
         console.print(Text(f"{task.id}  failed: {type(outcome).__name__}: {outcome}", style="red"))
         return
@@ -85,28 +82,4 @@ def _show(job: Job, task: Any, outcome: Any, console: Terminal) -> None:
         verdict, style = f"refused: {outcome.reason.replace('_', ' ')}", "yellow"
     else:
         verdict, style = "kept", "green"
-    if job.view is not None:
-        console.print(Text.assemble((f"{row.id}  ", "bold"), (verdict, style)))
-        console.print(job.view(row))
-        return
-    described = " · ".join(str(getattr(row, name)) for name in ("style", "perspective") if getattr(row, name, ""))
-    table = Table(
-        title=Text.assemble((f"{row.id}  ", "bold"), f"{described}  ", (verdict, style)),
-        box=box.ROUNDED,
-        expand=True,
-        title_justify="left",
-    )
-    table.add_column("source", ratio=1)
-    table.add_column("written", ratio=1)
-    table.add_row(Text(_short(job.source(row))), Text(_short(row.text)))
-    console.print(table)
-    for judgement in row.verdicts:
-        if not judgement.passed:
-            where = "whole" if judgement.chunk < 0 else f"chunk {judgement.chunk + 1}, try {judgement.attempt + 1}"
-            console.print(Text(f"  {judgement.check} ({where}): {judgement.reason}", style="yellow"))
-            for finding in judgement.findings[:4]:
-                console.print(Text(f"    {finding.detail}", style="dim"))
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST else text[:LONGEST] + " […]"
+    console.print(view_of(type(row)).preview(row, Text(verdict, style)))

@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from tokenmill.pipelines.report.figures import one_line, size
+from tokenmill.pipelines.report.formatting import one_line, size
 from tokenmill.pipelines.report.masking import masked_text
 from tokenmill.pipelines.runs.errors import RunFailed, UsageError
 from tokenmill.schemas.manifest import Manifest

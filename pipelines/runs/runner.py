@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import logging
 import os
 import re
-import shlex
 import shutil
 import sys
 from collections.abc import Sequence
@@ -18,14 +16,17 @@ from typing import Any
 import apache_beam as beam
 import orjson
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
+from apache_beam.portability.api import beam_provision_api_pb2
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.runners.portability.fn_api_runner.fn_runner import ExtendedProvisionInfo
+from apache_beam.runners.portability.portable_runner import JobServiceHandle
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 from tokenmill.inference.errors import RunStopped
 from tokenmill.inference.roles import Models
 from tokenmill.inference.spec import parse_spec
 from tokenmill.pipelines.runs.errors import RunFailed, UsageError
 from tokenmill.pipelines.runs.folder import WORK, OutputFolder
-from tokenmill.pipelines.runs.forkserver import Zygote, possible
+from tokenmill.pipelines.runs.forkserver import Zygote, possible, unmoved
 from tokenmill.pipelines.runs.inputs import Inputs
 from tokenmill.pipelines.runs.job import Job
 from tokenmill.pipelines.transforms import NAMESPACE
@@ -36,6 +37,8 @@ ONE_PROCESS_BYTES = 200_000
 """Input up to this size is not worth the seconds that further worker processes take to start."""
 HERE = ("DirectRunner", "FnApiRunner", "BundleBasedDirectRunner", "SwitchingDirectRunner")
 DEBUG = "TOKENMILL_DEBUG"
+# Workers must find our packages wherever the command was given, and what they start must not find others for it.
+_BEGIN = "import sys; sys.path.insert(0, sys.argv[1]); from tokenmill.pipelines.runs.forkserver import work; work(sys.argv[2])"
 
 
 @dataclass(frozen=True)
@@ -81,15 +84,14 @@ class Runner:
             return None  # Beam takes the one that the options name
         if not self.processes:
             return FnApiRunner()
-        if zygote is not None:
-            command = zygote.command(None if os.environ.get(DEBUG) else log)
-            return FnApiRunner(default_environment=SubprocessSDKEnvironment.from_command_string(command))
-        # The same as Beam's own multi_processing mode, with the workers' chatter in a file.
-        begin = "import sys; from tokenmill.pipelines.runs.forkserver import work; work(sys.argv[1])"
-        worker = "exec " + shlex.join([sys.executable, "-c", begin, "" if os.environ.get(DEBUG) else log])
-        # Workers must find our packages wherever the command was given.
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [IMPORT_ROOT, os.environ.get("PYTHONPATH", "")]))
-        return FnApiRunner(default_environment=SubprocessSDKEnvironment.from_command_string(worker))
+        log = "" if os.environ.get(DEBUG) else log
+        # As in Beam's own multi_processing mode, with the workers' chatter in a file.
+        command = unmoved([sys.executable, "-c", _BEGIN, IMPORT_ROOT, log]) if zygote is None else zygote.command(log)
+        told = JobServiceHandle.encode_pipeline_options(self.options.get_all_options())
+        return FnApiRunner(
+            default_environment=SubprocessSDKEnvironment.from_command_string(command),
+            provision_info=ExtendedProvisionInfo(beam_provision_api_pb2.ProvisionInfo(pipeline_options=told)),
+        )
 
 
 def run_through(pipeline: beam.Pipeline, state: str) -> dict[str, int]:
@@ -102,9 +104,6 @@ def run_through(pipeline: beam.Pipeline, state: str) -> dict[str, int]:
         RunStopped: the budget is spent, an endpoint is gone, ...
         RunFailed: anything else that ended the pipeline.
     """
-    if not os.environ.get(DEBUG):
-        # What ends a run is told in one line; Beam would print the traceback of every layer first.
-        logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
     try:
         result = pipeline.run()
         result.wait_until_finish()

@@ -75,7 +75,8 @@ class Rollout(beam.PTransform):
 
     Inside a worker an event loop runs on a thread. `process` starts an element and yields whatever has finished in the
     meantime, `finish_bundle` drains: the window of running rollouts rolls on without a batch barrier, so one slow
-    document idles nobody. An error in one element is a row of `failed`; only `RunStopped` ends the run.
+    document idles nobody. An error in one element is a row of `failed`; only `RunStopped`, and a step that
+    cannot even say which row failed, end the run.
     """
 
     def __init__(self, step: Step, models: Models, *, window: int | None = None, follows: str = "") -> None:
@@ -186,20 +187,30 @@ class _Roll(beam.DoFn):
             self._waiting = []
 
     async def _roll(self, row: Any, timestamp: Any, window: Any, finished: _Outbox) -> None:
+        """Run one element. Whatever ends it is handed over: the worker's thread waits for every rollout that has begun."""
         try:
-            outcome = await self.step(row, self._runtime.client.ask)
-        except RunStopped as error:
-            finished.put((error, timestamp, window))
-            return
-        except Exception as error:
-            outcome = self.step.failed(row, type(error).__name__, " ".join(str(error).split())[:2000])
+            outcome = await self._outcome(row)
+        except GeneratorExit:  # let go of; nobody waits any more
+            raise
+        except BaseException as error:
+            outcome = error
         finished.put((outcome, timestamp, window))
+
+    async def _outcome(self, row: Any) -> Any:
+        try:
+            return await self.step(row, self._runtime.client.ask)
+        except RunStopped:
+            raise
+        except Exception as error:
+            return self.step.failed(row, type(error).__name__, " ".join(str(error).split())[:2000])
 
     def _next(self) -> Iterator[Any]:
         """What came of the next finished element, under its own time and window, which need not be those of this call."""
         outcome, timestamp, window = self._take()
-        if isinstance(outcome, RunStopped):
+        if isinstance(outcome, BaseException):
             self._drain()
+            if not isinstance(outcome, RunStopped):
+                raise RuntimeError(f"a rollout broke: {type(outcome).__name__}: {outcome}") from outcome
             self._runtime.stopped(outcome)
             raise outcome
         if not isinstance(outcome, Several):
@@ -230,7 +241,7 @@ class _Roll(beam.DoFn):
             if not self._finished.filled:
                 self._start()
             self._ready.extend(self._finished.get())
-            if not any(isinstance(outcome, RunStopped) for outcome, *_ in self._ready):
+            if not any(isinstance(outcome, BaseException) for outcome, *_ in self._ready):
                 self._start()
         self._running -= 1
         return self._ready.popleft()

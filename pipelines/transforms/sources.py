@@ -15,12 +15,11 @@ import apache_beam as beam
 import orjson
 import pyarrow.parquet as pq
 import zstandard
-from apache_beam.coders import registry
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import Metrics
 from tokenmill.pipelines.transforms import FAILED, NAMESPACE
-from tokenmill.schemas.documents import FailedRow
+from tokenmill.schemas.documents import FailedRow, failed_row
 
 Row = TypeVar("Row", covariant=True)
 
@@ -37,8 +36,6 @@ _BOM = b"\xef\xbb\xbf"
 ID_GROUPS = 4096
 COUNTED_FILES = 200
 """Up to this many input files have a counter each."""
-
-registry.register_row(FailedRow)
 
 
 @dataclass(frozen=True)
@@ -287,10 +284,9 @@ class _ReadRows(beam.DoFn):
             except RowUnreadable as error:
                 self.unreadable.inc()
                 id = error.id or f"{piece.name}:{number}"
-                yield beam.pvalue.TaggedOutput(
-                    FAILED,
-                    FailedRow(id, error.id, piece.name, number, "read", error.error, str(error), error.excerpt),
-                )
+                place = {"source_id": error.id, "source_file": piece.name, "source_row": number}
+                row = failed_row(id, "read", error.error, str(error), error.excerpt, **place)
+                yield beam.pvalue.TaggedOutput(FAILED, row)
         self.read.inc(count)
         if self.per_file:
             Metrics.counter(NAMESPACE, f"read from {piece.name}").inc(count)

@@ -60,19 +60,6 @@ def render_namespace(tools: list[dict[str, Any]], name: str = "functions") -> st
     return "\n".join([*lines, "}"])
 
 
-def render_type(schema: Any, name: str = "Value") -> str:
-    """One schema as `type NAME = ...;`, after the definitions it refers to.
-
-    Raises:
-        ValueError: `name` is no identifier.
-    """
-    if not is_identifier(name):
-        raise ValueError(f"a type is named by an identifier, not {name!r}")
-    scope = _Scope(schema, name, {name})
-    body = scope.render(schema, None)
-    return "\n".join([*scope.definitions(), f"type {name} = {body.text};"])
-
-
 def _tool(function: dict[str, Any], as_name: str, taken: set[str]) -> list[str]:
     schema = function.get("parameters")
     schema = {"type": "object", "properties": {}} if schema is None else schema

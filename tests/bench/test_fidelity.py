@@ -18,6 +18,11 @@ from tokenmill.bench.servers.scripted import ScriptedServer
 from tokenmill.inference.errors import CallFailed
 from tokenmill.judges.model.faithfulness import Faithfulness
 
+HONEST_REFUSED = 0.025
+"""Guard, close to what coverage alone does on the development half today: of 825 honest texts it refuses 18 (2.2 %),"""
+CAUGHT = {"number changed": 0.98, "date shifted": 0.99, "name swapped": 0.98}
+"""and it catches 98.4 %, 99.6 % and 98.4 % of these faults. Who makes the check better makes the guard tighter."""
+
 
 def test_the_data_are_as_described():
     every = pairs()
@@ -67,10 +72,10 @@ def test_coverage_alone_on_the_development_half():
     """A regression guard on the half that the check was tuned on; the bench itself reports the other."""
     table = tabulate(cases(["dev"], variants=1), similarity=False)
     honest = table.cell("dev", HONEST, "(b) coverage")
-    assert honest.refused <= 0.05 * honest.total
-    for fault in ("number changed", "date shifted", "name swapped"):
+    assert honest.refused <= HONEST_REFUSED * honest.total
+    for fault, share in CAUGHT.items():
         cell = table.cell("dev", fault, "(b) coverage")
-        assert cell.refused >= 0.9 * cell.total, fault
+        assert cell.refused >= share * cell.total > 400, fault
 
 
 def test_the_judge_fills_its_columns(tmp_path):

@@ -8,7 +8,7 @@ import orjson
 import pytest
 from tokenmill.bench.servers.scripted import Faults, Reply, ScriptedServer, completion
 from tokenmill.inference import transport
-from tokenmill.inference.cache.base import open_cache
+from tokenmill.inference.cache.open import open_cache
 from tokenmill.inference.circuit import Circuit
 from tokenmill.inference.client import Client, Endpoint, Player
 from tokenmill.inference.errors import BudgetSpent, CallFailed, CallRefused, EndpointDown, EndpointRejects

@@ -27,7 +27,7 @@ from tokenmill.training.checkpoint import (
 from tokenmill.training.model import Model
 from tokenmill.training.optim import MuonClip
 
-from tests.training.test_model import VARIANTS, random_model
+from tests.training.model.test_model import VARIANTS, random_model
 
 TINY = VARIANTS["plain"]
 
@@ -39,7 +39,8 @@ def logits(model, tokens):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_transformers_loads_what_we_save(variant, tmp_path):
-    transformers = pytest.importorskip("transformers")
+    import transformers
+
     model = random_model(VARIANTS[variant])
     save_checkpoint(tmp_path / "ours", model)
     twin, report = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "ours", output_loading_info=True)
@@ -51,7 +52,8 @@ def test_transformers_loads_what_we_save(variant, tmp_path):
 
 @pytest.mark.parametrize("variant", ["plain", "groups", "yarn", "full-query", "tied", "no-shared"])
 def test_we_load_what_transformers_saves(variant, tmp_path):
-    transformers = pytest.importorskip("transformers")
+    import transformers
+
     config = transformers.DeepseekV3Config.from_dict(VARIANTS[variant].to_hf())
     torch.manual_seed(0)
     twin = transformers.DeepseekV3ForCausalLM(config)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 from tokenmill.training.checkpoint import load_model, read_config
-from tokenmill.training.metrics import TIMED, MetricsLog, read_metrics
+from tokenmill.training.metrics import MetricsLog, read_metrics
 from tokenmill.training.pretrain import main
 from tokenmill.training.tokenizer import Tokenizer
 
@@ -30,6 +30,10 @@ def environment(**more: str) -> dict[str, str]:
 
 def command(*flags: object) -> list[str]:
     return [sys.executable, "-m", "tokenmill.training.pretrain", *map(str, flags)]
+
+
+TIMED = ("seconds", "tokens_per_second")
+"""Fields that differ from run to run; all others are the same for the same command on a CPU."""
 
 
 def curve(folder: Path) -> list[dict]:
@@ -173,6 +177,23 @@ def test_a_file_of_settings_and_a_start_from_a_checkpoint_with_longer_context(tm
     main(["--data", str(data), *flags, "--output", str(second)])
     assert read_config(second).yarn.factor == 4 and read_config(second).max_position_embeddings == 256
     assert read_metrics(second)[0]["cross_entropy"] < read_metrics(first)[0]["cross_entropy"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("declarations", "yaml", "declarations: give typescript, json, mixed, not 'yaml'"),
+        ("device", "tpu", "device: give cpu, cuda, not 'tpu'"),
+        ("tokens", "many", "tokens: 'many' is not of the right type"),
+        ("colour", "red", "unknown settings: colour"),
+    ],
+)
+def test_a_file_of_settings_is_held_to_what_flags_take(tmp_path, data, capsys, name, value, said):
+    settings = tmp_path / "run.json"
+    settings.write_text(json.dumps({"preset": "tiny", "training": {name: value}}))
+    with pytest.raises(SystemExit) as stop:
+        main(["--data", str(data), "--config", str(settings), "--output", str(tmp_path / "out")])
+    assert stop.value.code == 2 and said in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_another_command_does_not_go_on_with_the_run(tmp_path, data, capsys):

@@ -9,10 +9,10 @@ import pytest
 import torch
 from tokenmill.bench.servers.mill import documents
 from tokenmill.training.checkpoint import save_checkpoint
+from tokenmill.training.encoding import encode_prompt
 from tokenmill.training.enforcer import Enforcer
 from tokenmill.training.model import Model, generate, preset
 from tokenmill.training.sample import chat, complete, main
-from tokenmill.training.template import encode_prompt
 from tokenmill.training.tokenizer import SPECIAL_TOKENS, Tokenizer
 
 from tests.training.shards import WEATHER

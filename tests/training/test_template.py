@@ -7,15 +7,8 @@ import json
 import pytest
 from tokenmill.bench.servers.mill import documents
 from tokenmill.training.data.mixture import ConversationEncoder, Example
-from tokenmill.training.template import (
-    TemplateError,
-    declaration,
-    encode_prompt,
-    encode_segments,
-    normalize_row,
-    parse_assistant,
-    render,
-)
+from tokenmill.training.encoding import encode_prompt, encode_segments, parse_assistant
+from tokenmill.training.template import TemplateError, declaration, normalize_row, render
 from tokenmill.training.tokenizer import Tokenizer
 
 from tests.training.shards import WEATHER, conversation

@@ -16,7 +16,7 @@ from tokenmill.training.expert_load import ExpertUsage, expert_usage, gini
 from tokenmill.training.upcycle import main as upcycle_main
 from tokenmill.training.upcycle import upcycle
 
-from tests.training.test_model import VARIANTS, random_model
+from tests.training.model.test_model import VARIANTS, random_model
 
 DENSE = VARIANTS["dense"]
 
@@ -120,7 +120,8 @@ def test_domains_weigh_alike_in_the_overall_index():
 
 
 def test_the_command_draws_both_figures(tmp_path, capsys):
-    tokenizers = pytest.importorskip("tokenizers")
+    import tokenizers
+
     checkpoint = save_checkpoint(tmp_path / "c", random_model(VARIANTS["all-moe"]))
     arguments = [str(checkpoint), "--output", str(tmp_path / "out")]
     for name, text in (("sums", "1 2 3 4 5"), ("words", "ab ba abba")):
@@ -133,7 +134,7 @@ def test_the_command_draws_both_figures(tmp_path, capsys):
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Split("", "isolated")
     tokenizer.save(str(checkpoint / "tokenizer.json"))
     assert expert_load.main(arguments) == 0
-    report = json.loads((tmp_path / "out" / "expert_load.json").read_text())
+    report = json.loads((tmp_path / "out" / "experts.json").read_text())
     assert report["domains"] == ["sums", "words"]
     assert sum(report["counts"][0][0]) == 2 * 5 * 9
     for picture in ("heatmap.png", "gini.png"):

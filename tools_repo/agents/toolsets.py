@@ -177,10 +177,10 @@ def _draw(repository: _Repository, number: int, lead: int, near: list[int], samp
     wanted = sampling.distractors(len(chosen), *parts)
     beyond = [at for at in near if at not in chosen]
     while wanted and len(extra) < wanted:
-        at = _distractor(repository, beyond, {*chosen, *extra}, world, *parts, len(extra))
-        if at is None:
+        other = _distractor(repository, beyond, {*chosen, *extra}, world, *parts, len(extra))
+        if other is None:
             break
-        extra.append(at)
+        extra.append(other)
     named = assign_names([tools[at] for at in (*chosen, *extra)])
     order = shuffled(named, *parts, "order")  # distractors must not be told by their place
     entities, state = world.merged([tools[at] for at in chosen])

@@ -121,8 +121,8 @@ class Grader:
         finished = await self.runtime.ask("suite", job, seconds)
         lines = finished.stdout.splitlines()
         if not lines and not finished.exceeded and finished.returncode < 128:
-            said = finished.stderr.decode("utf-8", "replace").strip()[-300:]
-            raise GuestFailed(f"the test runner does not start: {said}")
+            words = finished.stderr.decode("utf-8", "replace").strip()[-300:]
+            raise GuestFailed(f"the test runner does not start: {words}")
         told: dict[str, Any] = {}
         for line in lines:
             said = _object(line)

@@ -201,7 +201,9 @@ def source(guest: str) -> str:
     """The text of a guest, with what it shares with others in front."""
     folder = resources.files("tokenmill.tools_repo.code.guests")
     text = folder.joinpath(f"{guest}.py").read_text(encoding="utf-8")
-    pattern = re.compile(r"^from (common|values) import (?:\([^)]*\)|[^(\n]*\n)", re.MULTILINE)
+    pattern = re.compile(
+        r"^from tokenmill\.tools_repo\.code\.guests\.(common|values) import (?:\([^)]*\)|[^(\n]*\n)", re.MULTILINE
+    )
     shared = [folder.joinpath(f"{name}.py").read_text(encoding="utf-8") for name in pattern.findall(text)]
     return "\n".join([*shared, pattern.sub("", text)])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Container
 
 from tokenmill.schemas.code import REPOSITORY, CodeTask
 from tokenmill.schemas.verdicts import Finding
@@ -75,9 +76,9 @@ def _steers(*entries: Entry | None) -> bool:
     return any(entry is not None and (b"pytest" in entry.content or entry.link is not None) for entry in entries)
 
 
-def _below(path: str, folders: object) -> bool:
+def _below(path: str, folders: Container[str]) -> bool:
     parts = path.split("/")
-    return any("/".join(parts[:end]) in folders for end in range(1, len(parts)))  # type: ignore[operator]
+    return any("/".join(parts[:end]) in folders for end in range(1, len(parts)))
 
 
 def _module(parts: list[str], at: int) -> str:

@@ -126,8 +126,6 @@ class Workspace(Mapping[str, Entry]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Workspace) and self._entries == other._entries
 
-    __hash__ = None  # type: ignore[assignment]
-
     def changed(self, changes: Mapping[str, Entry | None]) -> Workspace:
         """With entries put in, or taken out where None is given. Raises: PathRefused, WorkspaceFull."""
         entries = {path: entry for path, entry in self._entries.items() if path not in changes}

@@ -76,10 +76,6 @@ class CodeWorld:
         """`{"files": {path: {"sha256", "bytes", "content", "executable"} or {"link"}}}`."""
         return {"files": self.workspace.state}
 
-    def snapshot(self) -> dict[str, Any]:
-        """The state, as JSON can hold it."""
-        return self.state
-
     async def call(self, name: str, arguments: str, number: int) -> ToolResult:
         """Run a call. Nothing is drawn here: what happens is what happens.
 
@@ -188,10 +184,10 @@ def _parsed(name: str, arguments: str) -> dict[str, Any]:
         given = orjson.loads(arguments or "{}")
     except orjson.JSONDecodeError as error:
         raise _ToolError("invalid_arguments", f"the arguments are no JSON: {error}") from None
-    error = best_match(_validator(name).iter_errors(given))
-    if error is not None:
-        where = ".".join(map(str, error.absolute_path))
-        raise _ToolError("invalid_arguments", shortened(f"{where}: {error.message}" if where else error.message, 400))
+    fault = best_match(_validator(name).iter_errors(given))
+    if fault is not None:
+        where = ".".join(map(str, fault.absolute_path))
+        raise _ToolError("invalid_arguments", shortened(f"{where}: {fault.message}" if where else fault.message, 400))
     return given
 
 
@@ -215,7 +211,7 @@ def json_patch(before: Workspace, after: Workspace) -> str:
     """The change of `CodeWorld.state` as JSON Patch (RFC 6902)."""
     if before is after:
         return "[]"
-    steps = []
+    steps: list[dict[str, Any]] = []
     for path, entry in sorted(changes(before, after).items()):
         pointer = "/files/" + path.replace("~", "~0").replace("/", "~1")
         if entry is None:

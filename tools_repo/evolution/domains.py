@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from dataclasses import asdict, dataclass, field
 
-from tokenmill.inference.call import Ask, Usage
+from tokenmill.inference.call import Ask
 from tokenmill.inference.structured import StructuredAnswerInvalid, ask_json
 from tokenmill.prompts.fence import CONTROL_TOKEN, defuse, fence
 from tokenmill.schemas.agentic import Domain, RefusedDomain
 from tokenmill.schemas.draws import digest
+from tokenmill.schemas.json_schema import TEXT, record
 from tokenmill.tools_repo.evolution.categories import MARK, Category, flat, plain, slug
 from tokenmill.tools_repo.evolution.operators import Move, Operators
 from tokenmill.tools_repo.evolution.siblings import Distinct, Siblings
@@ -25,20 +25,13 @@ REPAIR = "structured/repair"
 NAME_UNFIT, DESCRIPTION_UNFIT = "name_unfit", "description_unfit"
 """Why a domain is refused, beside the reasons of `siblings`."""
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"description": {"type": "string"}, "name": {"type": "string"}},
-    "required": ["description", "name"],
-    "additionalProperties": False,
-}
+SCHEMA = record(description=TEXT, name=TEXT)
 """What a model answers."""
 
 _NAME = re.compile(r"\w[\w &'’(),.+-]{1,69}")
 _SHORTEST, _LONGEST = 40, 2_000
 """Characters of a description."""
 _MAX_ECHO = 4_000
-
-T = TypeVar("T", Domain, RefusedDomain)
 
 
 @dataclass(frozen=True)
@@ -89,22 +82,22 @@ class Evolution:
             "top_p": self.top_p,
             "max_tokens": self.max_tokens,
         }
-        usage, conversation, left = Usage(), messages, self.repairs + 1
+        conversation, left = messages, self.repairs + 1
         refused: RefusedDomain | None = None
         while True:
             try:
                 said = await ask_json(ask, conversation, SCHEMA, to="writer", tries=left, **sampling)
-            except StructuredAnswerInvalid as invalid:
+            except StructuredAnswerInvalid:
                 if refused is None:
                     raise
-                return _billed(refused, usage + invalid.usage)
-            usage, left = usage + said.usage, left - len(said.answers)
+                return refused
+            left -= len(said.answers)
             domain = await self._read(category, move, number, said.value, siblings)
             if not isinstance(domain, RefusedDomain):
-                return _billed(domain, usage)
+                return domain
             refused = domain
             if left < 1:
-                return _billed(refused, usage)
+                return refused
             echo = {"role": "assistant", "content": defuse(said.answers[-1].text[:_MAX_ECHO])}
             conversation = [*messages, echo, *prompts.load(REPAIR).render(error=defuse(refused.detail))]
 
@@ -114,22 +107,22 @@ class Evolution:
         """The domain of an answer, which joins the siblings; or what is wrong with it."""
         name, description = plain(answer["name"]), flat(answer["description"])
         path = [*(move.path or [category.name]), name[:80]]
-        values = {
-            "id": "/".join(map(slug, path)),
-            "category": category.name,
-            "path": path,
-            "name": name[:80],
-            "description": description[:_LONGEST],
-            "operator": move.operator,
-            "parents": [parent.id for parent in move.parents],
-            "model": self.model,
-            "prompts": [move.prompt.id, prompts.load(REPAIR).id],
-            "seed": self.seed,
-        }
-        unfit = {**values, "id": f"{values['id']}#{number}"}
+        domain = Domain(
+            id="/".join(map(slug, path)),
+            category=category.name,
+            path=path,
+            name=name[:80],
+            description=description[:_LONGEST],
+            operator=move.operator,
+            parents=[parent.id for parent in move.parents],
+            model=self.model,
+            prompts=[move.prompt.id, prompts.load(REPAIR).id],
+            seed=self.seed,
+        )
+        unfit = {**asdict(domain), "id": f"{domain.id}#{number}"}
         if fault := _fault(category, name, description):
             return RefusedDomain(**unfit, reason=fault[0], detail=fault[1])
-        new = await siblings.describe(values["id"], name, description)
+        new = await siblings.describe(domain.id, name, description)
         if repeated := siblings.repetition(new):
             return RefusedDomain(
                 **unfit,
@@ -139,7 +132,7 @@ class Evolution:
                 score=repeated.similarity,
             )
         siblings.add(new)
-        return Domain(**values)
+        return domain
 
 
 def _fault(category: Category, name: str, description: str) -> tuple[str, str] | None:
@@ -155,7 +148,3 @@ def _fault(category: Category, name: str, description: str) -> tuple[str, str] |
     if token := CONTROL_TOKEN.search(f"{name} {description}"):
         return DESCRIPTION_UNFIT, f"leave out {defuse(token[0])}"
     return None
-
-
-def _billed(domain: T, usage: Usage) -> T:
-    return replace(domain, prompt_tokens=usage.prompt, completion_tokens=usage.completion)

@@ -10,6 +10,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 from tokenmill.schemas.agentic import Domain
+from tokenmill.schemas.json_schema import BOOLEAN, TEXT, array, choice, record
 from tokenmill.schemas.tools import SYNTHETIC, Semantics, ToolSpec, dump, tool_id
 from tokenmill.tools_repo.evolution.categories import MARK, flat
 from tokenmill.tools_repo.evolution.fields import compile_fields, field_schema, properties
@@ -24,7 +25,6 @@ WRITING = (CREATE, UPDATE, DELETE)
 INVALID_ANSWER, INVALID_FIELDS, INVALID_SEMANTICS = "invalid_answer", "invalid_fields", "invalid_semantics"
 """Reasons of a refusal, beside those of `tools_repo.specs.validate`."""
 
-_TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)+")
 _SHORTEST = 20
 """Characters of a description."""
@@ -33,32 +33,22 @@ _MAX_STATEMENTS, _STATEMENT = 12, 400
 
 def draft_schema() -> dict[str, Any]:
     """JSON Schema of one draft, every property required, as strict decoders want it."""
-    made = {
-        "action": {"type": "string", "enum": list(ACTIONS)},
-        "name": {"type": "string"},
-        "description": {"type": "string"},
-        "parameters": {"type": "array", "items": field_schema()},
-        "returns": {"type": "array", "items": field_schema(results=True)},
-        "reads": _TEXTS,
-        "writes": _TEXTS,
-        "preconditions": _TEXTS,
-        "effects": _TEXTS,
-        "errors": _TEXTS,
-        "destructive": {"type": "boolean"},
-        "idempotent": {"type": "boolean"},
-    }
-    return {"type": "object", "properties": made, "required": list(made), "additionalProperties": False}
+    return record(
+        action=choice(ACTIONS),
+        name=TEXT,
+        description=TEXT,
+        parameters=array(field_schema()),
+        returns=array(field_schema(results=True)),
+        **dict.fromkeys(("reads", "writes", "preconditions", "effects", "errors"), array(TEXT)),
+        destructive=BOOLEAN,
+        idempotent=BOOLEAN,
+    )
 
 
 @cache
 def batch_schema() -> dict[str, Any]:
     """JSON Schema of an answer: several drafts."""
-    return {
-        "type": "object",
-        "properties": {"tools": {"type": "array", "items": draft_schema()}},
-        "required": ["tools"],
-        "additionalProperties": False,
-    }
+    return record(tools=array(draft_schema()))
 
 
 @cache

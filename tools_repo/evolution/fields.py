@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from tokenmill.schemas.json_schema import BOOLEAN, TEXT, array, choice, record
+
 TYPES: dict[str, dict[str, Any]] = {
     "text": {"type": "string"},
     "integer": {"type": "integer"},
@@ -40,18 +42,18 @@ def field_schema(*, results: bool = False, depth: int = DEPTH) -> dict[str, Any]
     defaults."""
     types = _ALL_TYPES if depth else list(TYPES)
     properties: dict[str, Any] = {
-        "name": {"type": "string"},
-        "description": {"type": "string"},
-        "type": {"type": "string", "enum": [*types, *(name + LIST for name in types)]},
-        "required": {"type": "boolean"},
-        "choices": {"type": "array", "items": {"type": "string"}},
+        "name": TEXT,
+        "description": TEXT,
+        "type": choice([*types, *(name + LIST for name in types)]),
+        "required": BOOLEAN,
+        "choices": array(TEXT),
     }
     if not results:
-        properties |= {"limits": {"type": "string"}, "default": {"type": "string"}}
-    properties["refers_to"] = {"type": "string"}
+        properties |= {"limits": TEXT, "default": TEXT}
+    properties["refers_to"] = TEXT
     if depth:
-        properties["fields"] = {"type": "array", "items": field_schema(results=results, depth=depth - 1)}
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+        properties["fields"] = array(field_schema(results=results, depth=depth - 1))
+    return record(**properties)
 
 
 def compile_fields(fields: Any, kinds: Iterable[str], where: str, faults: list[str]) -> dict[str, Any]:

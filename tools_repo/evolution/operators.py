@@ -8,7 +8,7 @@ changes few draws.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -32,7 +32,7 @@ MAX_DEPTH = 4
 """Names in a path, the category included."""
 _WEIGHTS = {SEED: 1.0, DEEPEN: 2.0, SPECIALISE: 2.0, COMBINE: 2.0, TRANSFER: 2.0, CONSTRAIN: 1.0}
 
-T = TypeVar("T")
+T = TypeVar("T", bound="Domain | Example")
 
 
 @dataclass(frozen=True)
@@ -114,14 +114,14 @@ class Operators:
             first = _rendezvous(made, *where, "parent")
             others = [domain for domain in made if domain.id != first.id]
             inside = others and (not foreign or uniform(*where, "inside") < 0.5)
-            second = _rendezvous(others if inside else foreign, *where, "other parent")
-            return _move(operator, (first, second), where)
+            further: Sequence[Domain | Example] = others if inside else foreign
+            return _move(operator, (first, _rendezvous(further, *where, "other parent")), where)
         return _move(SEED, (_rendezvous(examples, *where, "parent"),), where)
 
 
 def _move(operator: str, parents: tuple[Domain | Example, ...], where: Sequence[object]) -> Move:
     aspects = prompts.load(f"evolve/{operator}").meta.get("aspects") or []
-    aspect = _rendezvous(aspects, *where, "aspect", key=str) if aspects else ""
+    aspect = max(aspects, key=lambda aspect: digest(*where, "aspect", str(aspect)), default="")
     return Move(operator, parents, aspect)
 
 
@@ -135,5 +135,5 @@ def _weighted(weights: dict[str, float], where: Sequence[object]) -> str:
     return ""
 
 
-def _rendezvous(options: Sequence[T], *where: object, key: Callable[[T], str] = lambda option: option.id) -> T:  # type: ignore[attr-defined]
-    return max(options, key=lambda option: digest(*where, key(option)))
+def _rendezvous(options: Sequence[T], *where: object) -> T:
+    return max(options, key=lambda option: digest(*where, option.id))

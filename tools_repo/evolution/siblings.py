@@ -109,7 +109,7 @@ class Siblings:
                 meaning = float(new.vector @ other.vector)
             if (words >= self.distinct.words or meaning >= self.distinct.meaning) and max(words, meaning) > most:
                 nearest, most = other, max(words, meaning)
-        return nearest and Repetition(nearest, TOO_SIMILAR, round(min(1.0, most), 4))
+        return None if nearest is None else Repetition(nearest, TOO_SIMILAR, round(min(1.0, most), 4))
 
     def add(self, new: Sibling) -> None:
         self._made.append(new)

@@ -143,7 +143,7 @@ class ToolWriting:
         outcomes: dict[int, ToolSpec | RefusedTool | Missing] = {}
         left = list(slots)
         for attempt in range(self.repairs + 1):
-            sampling = {
+            sampling: dict[str, Any] = {
                 "seed": digest(self.seed, domain.id, slots[0].number, attempt, "tools") >> 33,
                 "temperature": self.temperature,
                 "top_p": self.top_p,

@@ -167,6 +167,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _uv() -> Mount:
+    found: str | None
     try:
         from uv import find_uv_bin
 
@@ -216,7 +217,8 @@ def _describe_pypi(folder: Path, package: str) -> dict[str, Any]:
         raise InstallFailed("the installed package has no metadata")
     scripts = [e.name for e in found.entry_points if e.group == "console_scripts"]
     told = found.metadata
-    license = told.get("License-Expression") or told.get("License") or ""
+    stated = [text for field in ("License-Expression", "License") for text in told.get_all(field) or () if text]
+    license = stated[0] if stated else ""
     if not license or "\n" in license.strip() or len(license) > 60:
         named = [c.rsplit(" :: ", 1)[-1] for c in told.get_all("Classifier") or [] if c.startswith("License ::")]
         license = named[0] if named else license.strip().split("\n")[0]

@@ -35,16 +35,17 @@ def read_openapi(document: dict[str, Any]) -> Harvested:
     """
     try:
         tools = _tools(document)
+        info = document.get("info") or {}
+        license = info.get("license") or {}
+        rights = str(license.get("identifier") or license.get("name") or "")
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise OpenApiInvalid(f"not built like an OpenAPI document: {type(error).__name__}: {error}") from None
     if not tools:
         raise OpenApiInvalid("the document has no operations")
-    info = document.get("info") or {}
-    license = info.get("license") or {}
     return Harvested(
         tools=tuple(tools),
         version=str(info.get("version") or ""),
-        license=str(license.get("identifier") or license.get("name") or ""),
+        license=rights,
         title=str(info.get("title") or ""),
     )
 
@@ -88,8 +89,7 @@ def _tool(
     if body is not None:
         whole = _resolved(body, document)
         own = whole.get("properties")
-        merged = isinstance(own, dict) and own and not own.keys() & properties.keys() and "allOf" not in whole
-        if merged:
+        if isinstance(own, dict) and own and not own.keys() & properties.keys() and "allOf" not in whole:
             properties |= own
             required += [key for key in whole.get("required") or () if body_required]
         else:
@@ -132,10 +132,9 @@ def _parameter(parameter: dict[str, Any]) -> dict[str, Any]:
 def _json_schema(holder: dict[str, Any]) -> dict[str, Any] | None:
     """The schema of a body's JSON form, or of its first form."""
     content = holder.get("content") or {}
-    chosen = next((value for kind, value in content.items() if "json" in kind), None) or next(
-        iter(content.values()), {}
-    )
-    return chosen.get("schema")
+    as_json = next((value for kind, value in content.items() if "json" in kind), None)
+    form: dict[str, Any] = as_json or next(iter(content.values()), {})
+    return form.get("schema")
 
 
 def _result(operation: dict[str, Any], document: dict[str, Any]) -> dict[str, Any] | None:

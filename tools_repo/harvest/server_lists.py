@@ -103,8 +103,8 @@ def _recognised(document: Any, path: Path, label: str) -> Iterator[Source]:
         return
     tools = saved_tools(document)
     if tools is not None:
-        told = document if isinstance(document, dict) else {}
-        info = told.get("serverInfo") if isinstance(told.get("serverInfo"), dict) else {}
+        info = document.get("serverInfo") if isinstance(document, dict) else None
+        info = info if isinstance(info, dict) else {}
         listed = Harvested(tuple(tools), version=str(info.get("version", "")), title=str(info.get("name", "")))
         yield Source(name, label, listed=listed)
         return

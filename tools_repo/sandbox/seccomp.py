@@ -80,7 +80,7 @@ def program(machine: str | None = None) -> bytes | None:
     if column == 0:
         code += [_op(_JGE, _X32, 0, 1), refuse]
     for numbers, answer in ((_REFUSED, refuse), (_ABSENT, absent)):
-        for number in sorted(n[column] for n in numbers.values() if n[column] is not None):
+        for number in sorted(number for pair in numbers.values() if (number := pair[column]) is not None):
             code += [_op(_JEQ, number, 0, 1), answer]
     code += [
         _op(_JEQ, _CLONE[column], 0, 3),

@@ -143,12 +143,13 @@ def _scatter(axes: Axes, points: np.ndarray, rows: np.ndarray, labels: np.ndarra
     counted = Counter(labels[rows].tolist()).most_common()
     named = [label for label, _ in counted[:_MOST_GROUPS]]
     # Two origins must be told apart by everyone; many groups need twenty colours.
-    colours = ["#1f77b4", "#ff7f0e"] if len(counted) <= 2 else colormaps["tab20"].colors
+    colours = ["#1f77b4", "#ff7f0e"] if len(counted) <= 2 else [colormaps["tab20"](number) for number in range(20)]
     size = float(np.clip(4000 / max(1, rows.sum()), 4, 30))
     if len(counted) > len(named):
         rest = rows & ~np.isin(labels, named)
         label = f"{len(counted) - len(named)} others ({int(rest.sum()):,})"
-        axes.scatter(*points[rest].T, s=size, color="#c7c7c7", alpha=0.6, linewidths=0, label=label)
+        x, y = points[rest].T
+        axes.scatter(x, y, s=size, color="#c7c7c7", alpha=0.6, linewidths=0, label=label)
     for place, label in enumerate(named):
         mine = rows & (labels == label)
         shown = " ".join(label.split())
@@ -156,9 +157,8 @@ def _scatter(axes: Axes, points: np.ndarray, rows: np.ndarray, labels: np.ndarra
         # A leading underscore would hide a group from the legend, a dollar sign would start a formula.
         shown = shown.lstrip("_").replace("$", r"\$") or "other"
         colour = colours[place % len(colours)]
-        axes.scatter(
-            *points[mine].T, s=size, color=colour, alpha=0.75, linewidths=0, label=f"{shown} ({int(mine.sum()):,})"
-        )
+        x, y = points[mine].T
+        axes.scatter(x, y, s=size, color=colour, alpha=0.75, linewidths=0, label=f"{shown} ({int(mine.sum()):,})")
 
 
 def _nearest(vectors: np.ndarray, mine: np.ndarray, theirs: np.ndarray) -> np.ndarray:

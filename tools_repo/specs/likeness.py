@@ -109,7 +109,7 @@ class Likeness:
         Raises:
             ValueError: an input schema is no JSON.
         """
-        vectors: Sequence[Any] = [None] * len(tools)
+        vectors: Iterable[NDArray[np.float32] | None] = [None] * len(tools)
         if self.embedder is not None and tools:
             vectors = await self.embedder.embed([describe(tool) for tool in tools])
         return [_fingerprint(tool, vector) for tool, vector in zip(tools, vectors, strict=True)]

@@ -12,8 +12,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import pairwise
-from re import _constants as op
-from re import _parser as parser  # no public parser of `re` syntax exists
+from re import _constants as op  # type: ignore[attr-defined]  # no public parser of `re` syntax exists
+from re import _parser as parser  # type: ignore[attr-defined]  # as above
 from typing import Any
 
 import networkx
@@ -73,7 +73,7 @@ class _Part:
 class _Automaton:
     classes: list[int] = field(default_factory=list)
     """For each position the characters it reads, as bits."""
-    follow: Counter = field(default_factory=Counter)
+    follow: Counter[tuple[int, int]] = field(default_factory=Counter)
     """How many ways lead from one position to the next: two for the same pair are two readings of one text."""
     choices: list[tuple[set[int], int]] = field(default_factory=list)
     """Bounded repetitions of something of one length: their positions, and how many numbers of times they allow."""
@@ -82,7 +82,7 @@ class _Automaton:
 
     def judge(self, tree: Any) -> str:
         self.sequence(tree)
-        graph = networkx.DiGraph()
+        graph: networkx.DiGraph[int] = networkx.DiGraph()
         graph.add_nodes_from(range(len(self.classes)))
         graph.add_edges_from(self.follow)
         loops = [
@@ -95,11 +95,11 @@ class _Automaton:
             return "too many repetitions in a row can read the same text"
         return next(filter(None, (_Automaton().judge(tree) for tree in self.inner)), "")
 
-    def _two_ways(self, graph: networkx.DiGraph, loop: set[int]) -> bool:
+    def _two_ways(self, graph: networkx.DiGraph[int], loop: set[int]) -> bool:
         if any(count > 1 and p in loop and q in loop for (p, q), count in self.follow.items()):
             return True
         within = {p: [q for q in graph[p] if q in loop] for p in loop}
-        product = networkx.DiGraph()
+        product: networkx.DiGraph[tuple[int, int]] = networkx.DiGraph()
         steps, stack = 0, [(p, p) for p in loop]
         seen = set(stack)
         while stack:
@@ -117,7 +117,7 @@ class _Automaton:
         parts = networkx.strongly_connected_components(product)
         return any(any(p == q for p, q in part) and any(p != q for p, q in part) for part in parts)
 
-    def _ways(self, graph: networkx.DiGraph, loops: list[set[int]]) -> int:
+    def _ways(self, graph: networkx.DiGraph[int], loops: list[set[int]]) -> int:
         """The most ways in which repetitions that follow each other can share a text that the first of them reads."""
         looping = set().union(*loops)
         groups = [(loop, _LOOP_WAYS) for loop in loops]

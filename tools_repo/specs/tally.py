@@ -132,7 +132,7 @@ def features(spec: ToolSpec) -> set[str]:
     return found
 
 
-def _entropy(counts: Counter) -> float:
+def _entropy(counts: Counter[str]) -> float:
     shares = np.array(list(counts.values()), float) / counts.total()
     return round(float(-(shares * np.log2(shares)).sum()) + 0.0, 4)
 

@@ -121,7 +121,7 @@ def _schema(text: str, limits: Limits, which: str, *, arguments: bool) -> None:
 def _depth(value: Any, limit: int) -> int:
     level, depth = [value], 0
     while level and depth <= limit:
-        inner = []
+        inner: list[Any] = []
         for item in level:
             inner += item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
         level, depth = inner, depth + 1

@@ -32,9 +32,9 @@ from tokenmill.schemas.agentic import (
 from tokenmill.tools_repo.agents.check import Fault
 from tokenmill.tools_repo.tasks.form import Draft
 from tokenmill.tools_repo.tasks.reference_calls import (
+    canonical_calls,
     has_failed,
     identifier,
-    made,
     plain,
     reads_only,
     result_fault,
@@ -136,7 +136,9 @@ class TaskCheck:
                     "repeats_sibling", f'this is too much like the task "{other.title}": ask for something else'
                 )
                 return
-            same_calls = self.level == other.level and made(self.draft.solution) == made(other.solution)
+            same_calls = self.level == other.level and canonical_calls(self.draft.solution) == canonical_calls(
+                other.solution
+            )
             if self.draft.solution and same_calls:
                 yield Fault(
                     "repeats_sibling", f'the calls are those of the task "{other.title}": ask for something else'

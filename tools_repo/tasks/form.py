@@ -13,47 +13,32 @@ import orjson
 from tokenmill.judges.rubric.criteria import criterion_of, criterion_schema
 from tokenmill.judges.rubric.validate import MAX_CRITERIA
 from tokenmill.schemas.agentic import DECLINE, Criterion, Fact, ReferenceCall
+from tokenmill.schemas.json_schema import BOOLEAN, TEXT, array, choice, record
 from tokenmill.schemas.tools import ToolSpec, dump
 
 MAX_FACTS, MAX_CALLS, MAX_CHANGES = 16, 12, 40
 
 
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-def _list(items: dict[str, Any], most: int, least: int = 0) -> dict[str, Any]:
-    return {"type": "array", "items": items, "minItems": least, "maxItems": most}
-
-
-_TEXT = {"type": "string"}
 _SOME = {"type": "string", "minLength": 1}
-_CHANGES = _list(
-    _object({"op": {"type": "string", "enum": ["add", "replace", "remove"]}, "path": _TEXT, "value": _TEXT}),
-    MAX_CHANGES,
-)
+_CHANGES = array(record(op=choice(["add", "replace", "remove"]), path=TEXT, value=TEXT), MAX_CHANGES, 0)
 
 
 def task_schema(tools: Sequence[ToolSpec], level: str) -> dict[str, Any]:
     """JSON Schema of a task for these tools."""
     names = [tool.name for tool in tools]
-    call = _object(
-        {"tool": {"type": "string", "enum": names}, "arguments": _TEXT, "result": _TEXT, "changes": _CHANGES}
-    )
-    violation = {"violation": _list(call, MAX_CALLS, 1)} if level == DECLINE else {}
-    return _object(
-        {
-            "title": _SOME,
-            "situation": _SOME,
-            "goal": _SOME,
-            "opening": _SOME,
-            "facts": _list(_object({"name": _SOME, "value": _SOME, "volunteered": {"type": "boolean"}}), MAX_FACTS),
-            "changes": _CHANGES,
-            "solution": _list(call, MAX_CALLS),
-            **violation,
-            "reply": _SOME,
-            "rubric": _list(criterion_schema(names), MAX_CRITERIA, 1),
-        }
+    call = record(tool=choice(names), arguments=TEXT, result=TEXT, changes=_CHANGES)
+    violation = {"violation": array(call, MAX_CALLS, 1)} if level == DECLINE else {}
+    return record(
+        title=_SOME,
+        situation=_SOME,
+        goal=_SOME,
+        opening=_SOME,
+        facts=array(record(name=_SOME, value=_SOME, volunteered=BOOLEAN), MAX_FACTS, 0),
+        changes=_CHANGES,
+        solution=array(call, MAX_CALLS, 0),
+        **violation,
+        reply=_SOME,
+        rubric=array(criterion_schema(names), MAX_CRITERIA, 1),
     )
 
 

@@ -16,7 +16,7 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}.*")
 _PLAIN = re.compile(r"[^a-z0-9]")
 
 
-def made(calls: Sequence[ReferenceCall]) -> list[tuple[str, str]]:
+def canonical_calls(calls: Sequence[ReferenceCall]) -> list[tuple[str, str]]:
     """(tool, canonical arguments) of each call."""
     return [
         (call.tool, orjson.dumps(orjson.loads(call.arguments), option=orjson.OPT_SORT_KEYS).decode()) for call in calls

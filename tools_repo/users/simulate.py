@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tokenmill.inference.call import Ask, Message, Usage
+from tokenmill.inference.call import Ask, Message
 from tokenmill.judges.rubric.evidence import Evidence
 from tokenmill.judges.rubric.user_role import user_fault
 from tokenmill.prompts.fence import fence
 from tokenmill.schemas.agentic import AgentTask, ChatMessage, Fact, Persona
 from tokenmill.schemas.draws import digest, pick
+from tokenmill.schemas.json_schema import BOOLEAN, TEXT, choice, record
 from tokenmill.tools_repo.users.check import Knowledge, UserCheck
 from tokenmill.tools_repo.world.ask_checked import REPAIR, CheckFailed, ask_checked
 
@@ -34,16 +35,7 @@ GO_ON, DONE, GAVE_UP = "go_on", "done", "gave_up"
 
 def schema(*statuses: str) -> dict[str, Any]:
     """What a turn is answered with, where it may have these statuses."""
-    return {
-        "type": "object",
-        "properties": {
-            "helped": {"type": "boolean"},
-            "message": {"type": "string"},
-            "status": {"type": "string", "enum": list(statuses)},
-        },
-        "required": ["helped", "message", "status"],
-        "additionalProperties": False,
-    }
+    return record(helped=BOOLEAN, message=TEXT, status=choice(statuses))
 
 
 OPENING, REPLY = schema(GO_ON), schema(GO_ON, DONE, GAVE_UP)
@@ -60,8 +52,6 @@ class UserTurn:
     """The user has what it wanted, or has been told why not. Its text may be empty then."""
     gave_up: bool = False
     """The user's patience is at its end."""
-    usage: Usage = Usage()
-    model_calls: int = 0
     problem: str = ""
     """Why the turn cannot be used, one line: no answer kept to the user's part. Empty when it can."""
 
@@ -110,7 +100,7 @@ class SimulatedUser:
             tuple((m.role, m.content or "") for m in visible),
         )
         try:
-            said = await ask_checked(
+            text, status, helped = await ask_checked(
                 ask,
                 self.messages(visible),
                 REPLY if visible else OPENING,
@@ -123,11 +113,10 @@ class SimulatedUser:
                 max_tokens=800,
             )
         except CheckFailed as failed:
-            return UserTurn("", usage=failed.usage, model_calls=failed.model_calls, problem=str(failed))
-        text, status, helped = said.value
+            return UserTurn("", problem=str(failed))
         self.unhelped = 0 if helped or check.first else self.unhelped + 1
         gave_up = status == GAVE_UP or (status == GO_ON and self.unhelped >= self.persona.patience)
-        return UserTurn(text, status == DONE, gave_up, said.usage, said.model_calls)
+        return UserTurn(text, status == DONE, gave_up)
 
     def _checked(
         self, answer: dict[str, Any], check: UserCheck, visible: Sequence[ChatMessage]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tokenmill.inference.call import Usage
 from tokenmill.schemas.agentic import SUCCESS
 
 
@@ -27,8 +26,6 @@ class ToolResult:
     """What the call changed in the state, as JSON Patch (RFC 6902)."""
     engine: str = ""
     """What decided it: `checks`, `simulator`, `executable`, `sandbox`."""
-    usage: Usage = Usage()
-    model_calls: int = 0
 
 
 class World(Protocol):

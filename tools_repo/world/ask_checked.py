@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
-from tokenmill.inference.call import Ask, Message, Usage
+from tokenmill.inference.call import Ask, Message
 from tokenmill.inference.errors import AnswerInvalid
 from tokenmill.inference.structured import StructuredAnswerInvalid, ask_json, variation
 from tokenmill.prompts.fence import defuse
@@ -20,22 +19,8 @@ _MAX_FINDING = 1_500
 REPAIR = "structured/repair"
 
 
-@dataclass(frozen=True)
-class Checked(Generic[T]):
-    """What the check made of the answer, and what all tries cost."""
-
-    value: T
-    usage: Usage
-    model_calls: int
-
-
 class CheckFailed(AnswerInvalid):
-    """No answer passed; `usage` and `model_calls` are what the tries took."""
-
-    def __init__(self, line: str, usage: Usage = Usage(), model_calls: int = 0) -> None:
-        super().__init__(line)
-        self.usage = usage
-        self.model_calls = model_calls
+    """No answer passed."""
 
 
 async def ask_checked(
@@ -47,8 +32,8 @@ async def ask_checked(
     to: str,
     tries: int = 3,
     **params: Any,
-) -> Checked[T]:
-    """Ask for a value that meets `schema` and from which `check` makes something without raising ValueError.
+) -> T:
+    """What `check` makes, without raising ValueError, of a value that meets `schema`.
 
     The text of that error goes back to the model together with its answer. Only the latest answer is shown again.
 
@@ -58,20 +43,20 @@ async def ask_checked(
     """
     if tries < 1:
         raise ValueError(f"tries must be at least 1, not {tries}")
-    usage, calls, conversation, varied = Usage(), 0, list(messages), params
+    calls, conversation, varied = 0, list(messages), params
     refused: list[str] = []
     while True:
         try:
             said = await ask_json(ask, conversation, schema, to=to, tries=tries - calls, **varied)
         except StructuredAnswerInvalid as invalid:
-            raise CheckFailed(str(invalid), usage + invalid.usage, tries) from None
-        usage, calls = usage + said.usage, calls + len(said.answers)
+            raise CheckFailed(str(invalid)) from None
+        calls += len(said.answers)
         try:
-            return Checked(check(said.value), usage, calls)
+            return check(said.value)
         except ValueError as found:
             fault = str(found)[:_MAX_FINDING]
         if calls >= tries:
-            raise CheckFailed(f"no valid answer in {tries} tries; the last one: {fault}", usage, calls)
+            raise CheckFailed(f"no valid answer in {tries} tries; the last one: {fault}")
         varied = variation(params, refused.count(said.answers[-1].text))
         refused.append(said.answers[-1].text)
         echo = {"role": "assistant", "content": defuse(said.answers[-1].text[:_MAX_ECHO])}

@@ -198,9 +198,12 @@ def _told(fault: ValidationError) -> dict[str, str]:
     steps = list(fault.absolute_path)
     field = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
     if fault.validator == "required":
-        missing = [
-            name for name in fault.validator_value if isinstance(fault.instance, dict) and name not in fault.instance
-        ]
+        required, given = fault.validator_value, fault.instance
+        missing = (
+            [name for name in required if name not in given]
+            if isinstance(required, list) and isinstance(given, dict)
+            else []
+        )
         # One error per missing property: this one's is named first in its message.
         name = next((m for m in missing if fault.message.startswith(repr(m))), missing[0] if missing else "")
         field = f"{field}.{name}" if field else name

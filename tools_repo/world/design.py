@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from tokenmill.inference.call import Ask, Usage
+from tokenmill.inference.call import Ask
 from tokenmill.prompts.fence import fence
+from tokenmill.schemas.json_schema import BOOLEAN, TEXT, array, choice, record
 from tokenmill.schemas.tools import ToolSpec, dump, to_openai
 from tokenmill.schemas.typescript.render import render_namespace
 from tokenmill.tools_repo.world.ask_checked import REPAIR, CheckFailed, ask_checked
@@ -44,45 +45,22 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _GROUPS = ("group", "groups")
 
 
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-_FIELD: dict[str, Any] = {
-    "name": {"type": "string"},
-    "description": {"type": "string"},
-    "type": {"type": "string", "enum": list(_TYPES)},
-    "optional": {"type": "boolean"},
-    "values": {"type": "array", "items": {"type": "string"}},
-    "refers_to": {"type": "string"},
+_FIELD = {
+    "name": TEXT,
+    "description": TEXT,
+    "type": choice(_TYPES),
+    "optional": BOOLEAN,
+    "values": array(TEXT),
+    "refers_to": TEXT,
 }
-_OUTER = {
-    **_FIELD,
-    "type": {"type": "string", "enum": [*_TYPES, *_GROUPS]},
-    "fields": {"type": "array", "items": _object(_FIELD)},
-}
-SCHEMA = _object(
-    {
-        "kinds": {
-            "type": "array",
-            "minItems": 1,
-            "maxItems": 12,
-            "items": _object(
-                {
-                    "name": {"type": "string"},
-                    "description": {"type": "string"},
-                    "identifier": {"type": "string"},
-                    "fields": {"type": "array", "minItems": 1, "maxItems": 24, "items": _object(_OUTER)},
-                }
-            ),
-        }
-    }
+_OUTER = record(**{**_FIELD, "type": choice([*_TYPES, *_GROUPS]), "fields": array(record(**_FIELD))})
+_KIND = record(
+    name=TEXT,
+    description=TEXT,
+    identifier=TEXT,
+    fields={"type": "array", "minItems": 1, "maxItems": 24, "items": _OUTER},
 )
+SCHEMA = record(kinds={"type": "array", "minItems": 1, "maxItems": 12, "items": _KIND})
 """What a model answers to the first question."""
 
 
@@ -92,12 +70,10 @@ class Designed:
 
     entities: str
     state: str
-    usage: Usage
-    model_calls: int
 
 
 class DesignFailed(CheckFailed):
-    """No valid design came; `usage` and `model_calls` are what the tries took."""
+    """No valid design came."""
 
 
 async def design_entities(
@@ -122,18 +98,16 @@ async def design_entities(
     """
     title, description = fence(title, "title"), fence(description[:_MAX_DESCRIPTION], "description")
     shown = f"\nIts tools:\n{fence(declared(tools), 'tools')}\n" if tools else ""
-    usage, calls = Usage(), 0
     try:
         messages = prompts.load(ENTITIES).render(title=title, description=description, tools=shown)
-        designed = await ask_checked(ask, messages, SCHEMA, compile_kinds, to="writer", tries=tries, **params)
-        model, usage, calls = designed.value, designed.usage, designed.model_calls
+        model = await ask_checked(ask, messages, SCHEMA, compile_kinds, to="writer", tries=tries, **params)
         messages = prompts.load(STATE).render(title=title, description=description, model=fence(model.text, "model"))
-        filled = await ask_checked(
+        state = await ask_checked(
             ask, messages, state_schema(model), lambda answer: _state(model, answer), to="writer", tries=tries, **params
         )
     except CheckFailed as failed:
-        raise DesignFailed(str(failed), usage + failed.usage, calls + failed.model_calls) from None
-    return Designed(model.text, dump(filled.value), usage + filled.usage, calls + filled.model_calls)
+        raise DesignFailed(str(failed)) from None
+    return Designed(model.text, dump(state))
 
 
 def declared(tools: Sequence[ToolSpec], room: int = _MAX_TOOLS_TEXT) -> str:
@@ -216,7 +190,7 @@ def state_schema(model: EntityModel) -> dict[str, Any]:
         name: {"type": "array", "minItems": MIN_RECORDS, "items": _strict(kind.schema)}
         for name, kind in model.kinds.items()
     }
-    return _object(kinds)
+    return record(**kinds)
 
 
 def _strict(schema: Any) -> Any:

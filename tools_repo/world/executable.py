@@ -174,9 +174,9 @@ def read(spec: ToolSpec, entities: EntityModel, state: State, done: Any) -> Ran:
 
 def result_fault(spec: ToolSpec, result: Any) -> str:
     """What a result lacks of the tool's output schema; empty when it meets it or there is none."""
-    if not spec.output_schema:
-        return ""
     schema = spec.returns
+    if schema is None:
+        return ""
     fault = best_match(validator_for(schema)(schema).iter_errors(result))
     if fault is None:
         return ""

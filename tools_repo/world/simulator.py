@@ -20,8 +20,9 @@ from jsonschema.validators import validator_for
 from tokenmill.inference.call import Ask, Message
 from tokenmill.prompts.fence import fence
 from tokenmill.schemas.agentic import SUCCESS
+from tokenmill.schemas.json_schema import record
 from tokenmill.schemas.tools import ToolSpec, dump
-from tokenmill.tools_repo.world.ask_checked import REPAIR, Checked, CheckFailed, ask_checked
+from tokenmill.tools_repo.world.ask_checked import REPAIR, CheckFailed, ask_checked
 from tokenmill.tools_repo.world.consistency import disagreements
 from tokenmill.tools_repo.world.entities import EntityModel, State
 from tokenmill.tools_repo.world.outcomes import CERTAIN, Odds, error
@@ -108,13 +109,12 @@ class Simulator(StatefulWorld):
             return self._checked(spec, arguments, state, answer)
 
         try:
-            said: Checked[tuple[Any, State, str]] = await ask_checked(
+            result, after, code = await ask_checked(
                 self.ask, messages, schema, check, to="tools", tries=self.tries, **self.params
             )
         except CheckFailed as failed:
-            raise SimulationFailed(f"{spec.name}: {failed}", failed.usage, failed.model_calls) from None
-        result, after, code = said.value
-        return Ran(result, after, code, ENGINE, said.usage, said.model_calls)
+            raise SimulationFailed(f"{spec.name}: {failed}") from None
+        return Ran(result, after, code, ENGINE)
 
     def _messages(self, spec: ToolSpec, arguments: dict[str, Any], state: State, stale: bool) -> list[Message]:
         shown, left = relevant(spec, self.checks.kinds_named(spec.name, arguments, state), state, self.entities)
@@ -218,12 +218,7 @@ def answer_schema(output_schema: str) -> dict[str, Any]:
     result: dict[str, Any] = {}
     if output_schema and not any(word in output_schema for word in ('"$ref"', '"$dynamicRef"', '"$id"', '"$schema"')):
         result = {"anyOf": [orjson.loads(output_schema), {"type": "null"}]}
-    return {
-        "type": "object",
-        "properties": {**_ANSWER, "result": result},
-        "required": list(_ANSWER),
-        "additionalProperties": False,
-    }
+    return record(**{**_ANSWER, "result": result})
 
 
 @lru_cache(maxsize=1024)

@@ -16,7 +16,6 @@ from itertools import groupby
 from typing import Any
 
 import orjson
-from tokenmill.inference.call import Usage
 from tokenmill.schemas.agentic import EMPTY, PARTIAL, PERMISSION, STALE, SUCCESS, TRUNCATED
 from tokenmill.schemas.tools import ToolSpec, dump, to_openai
 from tokenmill.tools_repo.world import ToolResult
@@ -51,8 +50,6 @@ class Ran:
     """The state afterwards; the very object that was given when nothing changed."""
     error: str = ""
     engine: str = ""
-    usage: Usage = Usage()
-    model_calls: int = 0
 
 
 @dataclass(frozen=True)
@@ -195,8 +192,6 @@ class StatefulWorld:
             outcome=outcome,
             patch="[]" if stale else dump(diff(given, ran.state)),
             engine=ran.engine,
-            usage=ran.usage,
-            model_calls=ran.model_calls,
         )
         if not stale:
             self._state = ran.state

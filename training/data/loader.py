@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from queue import Empty, Full, Queue
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from tokenmill.training.data.packing import Packer, lay
+from tokenmill.training.data.packing import Packer, Row, lay
 from tokenmill.training.schedules import Plan, StepSettings
 from torch import Tensor
 
@@ -54,7 +54,7 @@ class Loader:
         while self.until_data_ends or seen < self.plan.tokens:
             settings = self.plan.at(seen)
             length = settings.sequence_length
-            rows = []
+            rows: list[Row] = []
             while len(rows) < settings.rows and (row := self.packer.row(length)) is not None:
                 rows.append(row)
             if not rows:
@@ -78,7 +78,7 @@ class Loader:
             )
 
 
-def ahead(items: Iterator[T], depth: int = 2) -> Iterator[T]:
+def ahead(items: Iterator[T], depth: int = 2) -> Generator[T]:
     """The same items, made up to `depth` ahead on a thread, which ends with this iterator. Errors come out here."""
     queue: Queue[tuple[str, Any]] = Queue(depth)
     stop = threading.Event()

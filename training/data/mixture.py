@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 from tokenmill.training.data.rows import InputError, Shards, ShuffledRows, find_files, iterate_rows, open_shards
-from tokenmill.training.template import Style, TemplateError, declaration, encode_segments, normalize_row, render
+from tokenmill.training.encoding import encode_segments
+from tokenmill.training.template import Style, TemplateError, declaration, normalize_row, render
 from tokenmill.training.tokenizer import Tokenizer
 
 ENCODED_AT_ONCE = 256
@@ -209,7 +210,7 @@ class Mixture:
 
     def _next_source(self, position: Position) -> int | None:
         if self.weighted:
-            progress = [tokens / source.weight for tokens, source in zip(position.tokens, self.sources, strict=True)]
+            progress = [tokens / (s.weight or 1.0) for tokens, s in zip(position.tokens, self.sources, strict=True)]
         else:
             progress = [
                 taken / source.wanted_rows if taken < source.wanted_rows else math.inf
@@ -226,12 +227,12 @@ class Mixture:
         return [[s.name, s.weight, s.epochs, s.shards.fingerprint()] for s in self.sources]
 
 
-def count_targets(sources: Sequence[Source], encode: Encode) -> tuple[int, Counter]:
+def count_targets(sources: Sequence[Source], encode: Encode) -> tuple[int, Counter[str]]:
     """Targets that the sources give over all their epochs, by encoding every row once; and rows dropped by reason.
 
     Exact for whole epochs; a part of an epoch is counted by its share.
     """
-    total, dropped = 0.0, Counter()
+    total, dropped = 0.0, Counter[str]()
     for source in sources:
         rows = iterate_rows(source.shards)
         once = 0

@@ -56,7 +56,10 @@ class Packer:
         self._waiting: list[Example] = []
         if state is not None:
             self.position = Position(list(state["rows"]), list(state["tokens"]), dict(state["dropped"]))
-            self._waiting = [Example(*map(_array, entry)) for entry in state["waiting"]]
+            self._waiting = [
+                Example(inputs.numpy(), targets.numpy(), None if mask is None else mask.numpy())
+                for inputs, targets, mask in state["waiting"]
+            ]
         self._examples: Iterator[tuple[Example | None, Position]] = self.mixture.iterate(self.position)
 
     def row(self, length: int) -> Row | None:
@@ -136,7 +139,3 @@ def count_rows(mixture: Mixture, packing: Packing, length: int) -> int:
 
 def _tensor(array: np.ndarray | None) -> torch.Tensor | None:
     return None if array is None else torch.from_numpy(array)
-
-
-def _array(tensor: torch.Tensor | None) -> np.ndarray | None:
-    return None if tensor is None else tensor.numpy()

@@ -44,7 +44,7 @@ class LatentAttention(nn.Module):
         self.o_proj = Linear(self.heads * self.value, width)
 
     @property
-    def query_weight(self) -> nn.Parameter:
+    def query_weight(self) -> Tensor:
         """Rows in order of heads, each head's `nope` content rows before its `rope` rotary rows."""
         return self.q_b_proj.weight if hasattr(self, "q_b_proj") else self.q_proj.weight
 
@@ -83,7 +83,9 @@ class LatentAttention(nn.Module):
             return self.q_proj(x)
         return self.q_b_proj(self.q_a_layernorm(self.q_a_proj(x)))
 
-    def _decode(self, q_content: Tensor, q_rotary: Tensor, latent: Tensor, k_rotary: Tensor, mask: AttentionMask):
+    def _decode(
+        self, q_content: Tensor, q_rotary: Tensor, latent: Tensor, k_rotary: Tensor, mask: AttentionMask
+    ) -> Tensor:
         """Attention in latent space: the up-projections move to the query's side, so no key or value is expanded.
 
         latent: (batch, keys, rank); k_rotary: (batch, keys, rope).
@@ -99,7 +101,9 @@ class LatentAttention(nn.Module):
         return self.o_proj(torch.einsum("bhtr,hdr->bthd", mixed, to_value).flatten(2))
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor, mask: AttentionMask, scale: float, want_maxima: bool):
+def attend(
+    query: Tensor, key: Tensor, value: Tensor, mask: AttentionMask, scale: float, want_maxima: bool
+) -> tuple[Tensor, Tensor | None]:
     """Softmax attention by the cheapest exact way here; all of shape (batch, heads, time, dim).
 
     Returns the mixed values and, if wanted, each head's largest logit after scaling, (heads,) in fp32 and detached.

@@ -28,7 +28,7 @@ class Block(nn.Module):
         self.self_attn = LatentAttention(config)
         self.post_attention_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
         self.is_moe = index >= config.first_k_dense_replace
-        self.mlp: nn.Module = (
+        self.mlp: MixtureOfExperts | SwiGLU = (
             MixtureOfExperts(config) if self.is_moe else SwiGLU(config.hidden_size, config.intermediate_size)
         )
 

@@ -54,6 +54,3 @@ class LatentCache:
     @property
     def length(self) -> int:
         return self.layers[0].length
-
-    def bytes_per_token(self) -> int:
-        return sum((c.latent.shape[2] + c.rotary.shape[2]) * c.latent.element_size() for c in self.layers)

@@ -168,13 +168,13 @@ class ModelConfig:
     def to_hf(self) -> dict[str, Any]:
         """As transformers' `DeepseekV3Config` reads it, in the spelling that releases 4 and 5 (and vLLM) share."""
         fields = dataclasses.asdict(self)
-        yarn = fields.pop("yarn")
+        del fields["yarn"]
         for ours, theirs in _RENAMED.items():
             fields[theirs] = fields.pop(ours)
         return fields | {
             "architectures": [HF_ARCHITECTURE],
             "model_type": "deepseek_v3",
-            "rope_scaling": self.yarn.to_hf() if yarn else None,
+            "rope_scaling": self.yarn.to_hf() if self.yarn else None,
             "rope_interleave": True,
             "num_key_value_heads": self.num_attention_heads,
             "hidden_act": "silu",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -63,13 +63,13 @@ class _Dispatch(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, x: Tensor, order: Tensor, back: Tensor, k: int) -> Tensor:
+    def forward(ctx: Any, x: Tensor, order: Tensor, back: Tensor, k: int) -> Tensor:
         ctx.save_for_backward(back)
         ctx.k = k
         return x[order // k]
 
     @staticmethod
-    def backward(ctx, gradient: Tensor):
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         (back,) = ctx.saved_tensors
         return gradient[back].unflatten(0, (-1, ctx.k)).sum(dim=1), None, None, None
 
@@ -78,12 +78,12 @@ class _Combine(torch.autograd.Function):
     """Put rows back in the order of tokens; backward is the opposite permutation."""
 
     @staticmethod
-    def forward(ctx, rows: Tensor, order: Tensor, back: Tensor) -> Tensor:
+    def forward(ctx: Any, rows: Tensor, order: Tensor, back: Tensor) -> Tensor:
         ctx.save_for_backward(order)
         return rows[back]
 
     @staticmethod
-    def backward(ctx, gradient: Tensor):
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         (order,) = ctx.saved_tensors
         return gradient[order], None, None
 

@@ -43,7 +43,16 @@ def generate(
         model.train(was_training)
 
 
-def _generate(model, prompts, max_new_tokens, temperature, top_p, stop, constrain, generator) -> list[list[int]]:
+def _generate(
+    model: Model,
+    prompts: Sequence[Sequence[int]],
+    max_new_tokens: int,
+    temperature: float,
+    top_p: float,
+    stop: Collection[int],
+    constrain: Constraint | None,
+    generator: torch.Generator | None,
+) -> list[list[int]]:
     weight = model.embed_tokens.weight
     device, longest = weight.device, max(map(len, prompts))
     lengths = torch.tensor([len(prompt) for prompt in prompts], device=device)

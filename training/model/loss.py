@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from tokenmill.training.model.experts import compute_dtype
 from tokenmill.training.model.products import add_product, product
@@ -29,31 +31,33 @@ def linear_cross_entropy(x: Tensor, weight: Tensor, targets: Tensor, chunk_logit
 
 class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x: Tensor, weight: Tensor, targets: Tensor, rows: int, dtype: torch.dtype, learning: bool):
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, targets: Tensor, rows: int, dtype: torch.dtype, learning: bool
+    ) -> Tensor:
         ctx.gradients = None
         exact = torch.promote_types(dtype, torch.float32)
         narrow = weight.to(dtype)
         total = torch.zeros((), dtype=exact, device=x.device)
-        dx, dw = (torch.empty_like(x), None) if learning else (None, None)
+        dx, dw = torch.empty_like(x) if learning else None, None
         with torch.autocast(x.device.type, enabled=False):
             for start in range(0, x.shape[0], rows):
                 part = x[start : start + rows].to(dtype)
                 loss, slope = _chunk(product(part, narrow), targets[start : start + rows], exact, learning)
                 total += loss
-                if learning:
+                if dx is not None and slope is not None:
                     slope = slope.to(dtype)
                     dx[start : start + rows] = product(slope, narrow.mT)
                     if dw is None:
                         dw = product(slope.mT, part.mT).to(weight.dtype)
                     else:
                         add_product(dw, slope.mT, part.mT)
-        if learning:
+        if dx is not None:
             ctx.gradients = (dx, torch.zeros_like(weight) if dw is None else dw)
         return total
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, gradient: Tensor):
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         if ctx.gradients is None:
             raise RuntimeError("this loss was differentiated already, and its gradients are used up")
         (dx, dw), ctx.gradients = ctx.gradients, None

@@ -25,7 +25,9 @@ class AttentionMask:
     block: BlockMask | None = None
 
 
-def attention_mask(document_ids: Tensor | None, length: int, *, batch: int, device: torch.device, flex: bool):
+def attention_mask(
+    document_ids: Tensor | None, length: int, *, batch: int, device: torch.device, flex: bool
+) -> AttentionMask:
     """Mask of self-attention over `length` tokens; `document_ids` has shape (batch, length) or is None."""
     if flex:
         return AttentionMask(block=_block_mask(document_ids, length, batch, device))
@@ -55,15 +57,17 @@ def restart_positions(document_ids: Tensor) -> Tensor:
 
 
 def _block_mask(document_ids: Tensor | None, length: int, batch: int, device: torch.device) -> BlockMask:
-    def causal(b, head, query, key):
+    def causal(b: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         return query >= key
 
-    def within_document(b, head, query, key):
-        return (query >= key) & (document_ids[b, query] == document_ids[b, key])
+    if document_ids is None:
+        return _compiled()[1](causal, None, None, length, length, device=device)
+    ids = document_ids
 
-    rule = causal if document_ids is None else within_document
-    rows = None if document_ids is None else batch
-    return _compiled()[1](rule, rows, None, length, length, device=device)
+    def within_document(b: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        return (query >= key) & (ids[b, query] == ids[b, key])
+
+    return _compiled()[1](within_document, batch, None, length, length, device=device)
 
 
 @cache
@@ -74,7 +78,9 @@ def _compiled() -> tuple[Any, Any]:
     return torch.compile(flex_attention), torch.compile(create_block_mask)
 
 
-def flex(query: Tensor, key: Tensor, value: Tensor, mask: AttentionMask, scale: float, want_maxima: bool):
+def flex(
+    query: Tensor, key: Tensor, value: Tensor, mask: AttentionMask, scale: float, want_maxima: bool
+) -> tuple[Tensor, Tensor | None]:
     """Fused attention; the row maxima that its online softmax keeps anyway are the logit maxima, at no extra pass."""
     from torch.nn.attention.flex_attention import AuxRequest
 

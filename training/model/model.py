@@ -9,7 +9,7 @@ import torch
 from tokenmill.training.model.block import Block, LayerStats
 from tokenmill.training.model.cache import LatentCache
 from tokenmill.training.model.config import ModelConfig
-from tokenmill.training.model.experts import Experts, Implementation
+from tokenmill.training.model.experts import Experts
 from tokenmill.training.model.loss import linear_cross_entropy
 from tokenmill.training.model.mask import PADDING, attention_mask, cached_mask, restart_positions
 from tokenmill.training.model.moe import Gate
@@ -69,6 +69,10 @@ class Model(nn.Module):
         counts = torch.empty(config.num_moe_layers, config.n_routed_experts, dtype=torch.int64)
         self.register_buffer("expert_counts", counts, persistent=False)
         self.reset_parameters()
+
+    def blocks(self) -> list[Block]:
+        """The layers, of which a `ModuleList` tells only that they are modules."""
+        return [layer for layer in self.layers if isinstance(layer, Block)]
 
     def tie_weights(self) -> None:
         """Make head and embedding one tensor again where the configuration says so; `to_empty` parts them."""
@@ -153,8 +157,8 @@ class Model(nn.Module):
         x = self.embed_tokens(tokens)
         stats = []
         for index, layer in enumerate(self.layers):
-            arguments = (x, rotation, mask, real, cache.layers[index] if cache else None)
-            arguments += (learning and self.track_max_logits,)
+            cached = cache.layers[index] if cache else None
+            arguments = (x, rotation, mask, real, cached, learning and self.track_max_logits)
             if learning and self.recompute != "none":
                 context = checkpoint_context(self.recompute)
                 x, layer_stats = checkpoint(layer, *arguments, use_reentrant=False, context_fn=context)
@@ -175,7 +179,7 @@ class Model(nn.Module):
     @torch.no_grad()
     def _record(self, stats: list[LayerStats]) -> None:
         if self.track_max_logits:
-            now = torch.stack([layer.max_logits for layer in stats])
+            now = torch.stack([layer.max_logits for layer in stats if layer.max_logits is not None])
             self.max_logits.copy_(torch.maximum(self.max_logits, now))
         counts = [layer.load.counts for layer in stats if layer.load is not None]
         if counts:
@@ -183,7 +187,7 @@ class Model(nn.Module):
 
     def _with_router_losses(self, output: Output, stats: list[LayerStats]) -> Output:
         loads = [layer.load for layer in stats if layer.load is not None]
-        if not loads:
+        if output.loss is None or not loads:
             return output
         balance = torch.stack([load.balance_loss for load in loads])
         z_loss = torch.stack([load.z_loss for load in loads])
@@ -210,12 +214,6 @@ class Model(nn.Module):
             gate.e_score_correction_bias += rate_now * (change - change.mean())
         self.expert_counts.zero_()
         return counts
-
-    def use_experts(self, implementation: Implementation) -> None:
-        """Choose how experts are computed, "grouped" or the plain "loop"."""
-        for module in self.modules():
-            if isinstance(module, Experts):
-                module.implementation = implementation
 
     def compile_layers(self) -> None:
         """Compile each layer in place; worth its minutes on a GPU in bf16, where grouped products compile too."""

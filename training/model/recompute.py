@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts, noop_context_fn
@@ -25,11 +25,11 @@ KEPT = {
 """Results worth keeping: they cost products; norms, activations, rotations and sorting are cheap to repeat."""
 
 
-def _policy(context, op, *args, **kwargs) -> CheckpointPolicy:
+def _policy(context: object, op: Any, *args: object, **kwargs: object) -> CheckpointPolicy:
     return CheckpointPolicy.MUST_SAVE if op in KEPT else CheckpointPolicy.PREFER_RECOMPUTE
 
 
-def checkpoint_context(recompute: Recompute) -> Callable:
+def checkpoint_context(recompute: Recompute) -> Callable[[], Any]:
     """`context_fn` for `torch.utils.checkpoint.checkpoint`."""
     if recompute == "full":
         return noop_context_fn

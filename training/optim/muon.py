@@ -89,7 +89,7 @@ def _batches(alike: list[Matrices]) -> Iterator[list[Matrices]]:
     yield batch
 
 
-def _directions(gradients: Sequence[Tensor], buffers: Sequence[Tensor], settings: MuonSettings) -> Sequence[Tensor]:
+def _directions(gradients: list[Tensor], buffers: list[Tensor], settings: MuonSettings) -> Sequence[Tensor]:
     """What is orthogonalised, once the momentum has taken in the gradients."""
     torch._foreach_mul_(buffers, settings.momentum)
     torch._foreach_add_(buffers, gradients)
@@ -99,7 +99,7 @@ def _directions(gradients: Sequence[Tensor], buffers: Sequence[Tensor], settings
 
 
 def _update_batch(batch: Sequence[Matrices], settings: MuonSettings) -> None:
-    targets, gradients, buffers = zip(*batch, strict=True)
+    targets, gradients, buffers = (list(tensors) for tensors in zip(*batch, strict=True))
     directions = _directions(gradients, buffers, settings)
     wide = [update if update.shape[1] <= update.shape[2] else update.mT for update in directions]
     # Converted before they are joined: half the bytes to move.
@@ -111,7 +111,7 @@ def _update_batch(batch: Sequence[Matrices], settings: MuonSettings) -> None:
         target.add_(part if target.shape[1] <= target.shape[2] else part.mT, alpha=step)
 
 
-def _update_cut(name: str, parameter: DTensor, direction: DTensor, settings: MuonSettings) -> None:
+def _update_cut(name: str, parameter: DTensor, direction: Tensor, settings: MuonSettings) -> None:
     whole = full(direction)
     matrices = as_matrices(name, whole)
     group = parameter.device_mesh.get_group(0)

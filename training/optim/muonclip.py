@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import torch
 from tokenmill.training.model import Model
@@ -11,7 +11,6 @@ from tokenmill.training.optim.muon import MuonSettings, muon_update
 from tokenmill.training.optim.newton_schulz import STEPS
 from tokenmill.training.optim.qk_clip import ClipReport, qk_clip
 from tokenmill.training.optim.split import split_parameters
-from torch import Tensor
 from torch.optim.adamw import adamw
 
 
@@ -46,7 +45,8 @@ class MuonClip(torch.optim.Optimizer):
         if steps < 1:
             raise ValueError(f"steps: {steps} would not orthogonalise; give at least 1")
         self.model, self.tau, self.ns_dtype = model, tau, dtype
-        self.last_clip: ClipReport | None = None
+        self.last_clip: ClipReport
+        """Of the last step; not there before the first."""
         muon = {"momentum": momentum, "nesterov": nesterov, "steps": steps}
         adam = {"betas": betas, "eps": eps}
         split = split_parameters(model)
@@ -57,8 +57,14 @@ class MuonClip(torch.optim.Optimizer):
         ]
         super().__init__([group for group in groups if group["params"]], {"lr": lr})
 
+    @overload
+    def step(self, closure: None = None) -> None: ...
+
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+
     @torch.no_grad()
-    def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor | None:
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
         """Update from the gradients, then clip; `last_clip` tells what was seen and which heads were scaled."""
         loss = None
         if closure is not None:

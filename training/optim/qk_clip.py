@@ -33,7 +33,7 @@ def qk_clip(model: Model, tau: float | None) -> ClipReport:
         return ClipReport(largest, torch.zeros_like(largest, dtype=torch.bool))
     clipped = largest > tau
     gamma = torch.where(clipped, tau / largest, 1.0)
-    for layer, factor, touched in zip(model.layers, gamma, clipped, strict=True):
+    for layer, factor, touched in zip(model.blocks(), gamma, clipped, strict=True):
         # Asking a GPU would wait for it; there a product with exact ones is cheaper.
         if factor.is_cuda or touched.any():
             scale_head_logits(layer.self_attn, factor)

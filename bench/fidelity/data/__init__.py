@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from importlib import resources
+from typing import Any
 
 HALVES = ("dev", "test")
 """`test` may be empty, between two rounds of tuning."""
@@ -28,7 +29,7 @@ class Pair:
     was moved keeps its own, so that the same names are swapped in as before."""
 
 
-def _rows(name: str) -> list[dict]:
+def _rows(name: str) -> list[dict[str, Any]]:
     text = resources.files(__name__).joinpath(name).read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
 

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 
 import apache_beam as beam
 import orjson
-from tokenmill.inference.call import Ask, Message, Usage
+from tokenmill.inference.call import Ask, Message
 from tokenmill.inference.roles import Models
+from tokenmill.pipelines.rollouts.metering import Meter
 from tokenmill.pipelines.tools.dedup import DropDuplicates, Duplicate
 from tokenmill.pipelines.transforms import DATA, FAILED, REJECTED
 from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
@@ -21,8 +22,9 @@ from tokenmill.pipelines.transforms.sinks import write_outputs
 from tokenmill.pipelines.transforms.sources import Piece, ReadRows
 from tokenmill.prompts.fence import fence
 from tokenmill.schemas.agentic import Agent, RefusedAgent
-from tokenmill.schemas.documents import FailedRow
+from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.draws import digest, pick, shuffled
+from tokenmill.schemas.json_schema import array, record
 from tokenmill.schemas.toolsets import ToolSet
 from tokenmill.tools_repo.agents.check import Fault, agent_faults
 from tokenmill.tools_repo.agents.likeness import AgentLikeness
@@ -41,12 +43,7 @@ NEAR_DUPLICATE = "near_duplicate"
 POLICIES = 4
 """Kinds of rule that a policy is asked to have."""
 _TEXT = {"type": "string", "minLength": 1}
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {"role": _TEXT, "system": _TEXT, "policy": {"type": "array", "items": _TEXT, "maxItems": 12}},
-    "required": ["role", "system", "policy"],
-    "additionalProperties": False,
-}
+SCHEMA = record(role=_TEXT, system=_TEXT, policy=array(_TEXT, 12))
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,8 @@ class WriteAgent:
 
     async def __call__(self, toolset: ToolSet, ask: Ask) -> Accepted | Rejected:
         """Raises: tokenmill.inference.errors.RowError, when no answer could be read or no world came."""
-        entities, state, usage = await self._world(toolset, ask)
+        meter = Meter(ask)
+        entities, state = await self._world(toolset, meter)
         manners = self.manners(toolset)
         messages = self.messages(toolset, manners, entities, state)
         seen: list[tuple[dict[str, Any], Fault]] = []
@@ -84,25 +82,22 @@ class WriteAgent:
                 raise ValueError("; ".join(fault.detail for fault in faults))
             return answer
 
-        def row(answer: dict[str, Any], usage: Usage) -> dict[str, Any]:
-            return self._row(toolset, manners, answer, entities, state, usage)
-
         try:
-            written = await ask_checked(
-                ask, messages, SCHEMA, check, to="writer", tries=self.tries, **self._params(toolset, "agent")
+            answer = await ask_checked(
+                meter, messages, SCHEMA, check, to="writer", tries=self.tries, **self._params(toolset, "agent")
             )
-        except CheckFailed as failed:
+        except CheckFailed:
             if not seen:
                 raise
             answer, fault = seen[-1]
-            refused = RefusedAgent(**row(answer, usage + failed.usage), reason=fault.reason, detail=fault.detail)
-            return Rejected(refused, fault.reason)
-        return Accepted(Agent(**row(written.value, usage + written.usage)))
+            row = self._row(toolset, manners, answer, entities, state, meter)
+            return Rejected(RefusedAgent(**row, reason=fault.reason, detail=fault.detail), fault.reason)
+        return Accepted(Agent(**self._row(toolset, manners, answer, entities, state, meter)))
 
-    async def _world(self, toolset: ToolSet, ask: Ask) -> tuple[str, str, Usage]:
+    async def _world(self, toolset: ToolSet, ask: Ask) -> tuple[str, str]:
         """Entity model and state: those of the tools' domains where they are known, else designed for these tools."""
         if toolset.entities:
-            return toolset.entities, toolset.state, Usage()
+            return toolset.entities, toolset.state
         core = [tool for tool in toolset.tools if tool.name not in toolset.distractors]
         designed = await design_entities(
             ask,
@@ -112,7 +107,7 @@ class WriteAgent:
             tries=self.tries,
             **self._params(toolset, "world"),
         )
-        return designed.entities, designed.state, designed.usage
+        return designed.entities, designed.state
 
     def manners(self, toolset: ToolSet) -> dict[str, str]:
         """What is asked of the agent beside its tools: drawn, the same whatever the order or the workers."""
@@ -157,7 +152,7 @@ class WriteAgent:
         answer: dict[str, Any],
         entities: str,
         state: str,
-        usage: Usage,
+        meter: Meter,
     ) -> dict[str, Any]:
         used = (AGENT, MANNERS, SYSTEM) if toolset.entities else (AGENT, MANNERS, SYSTEM, *design.PROMPTS)
         policy = [" ".join(rule.split()) for rule in answer["policy"]]
@@ -175,16 +170,12 @@ class WriteAgent:
             "domains": toolset.domains,
             "entities": entities,
             "state": state,
-            "model": self.model,
-            "prompts": sorted({prompts.load(name).id for name in used}),
-            "seed": self.seed,
-            "prompt_tokens": usage.prompt,
-            "completion_tokens": usage.completion,
+            **meter.provenance(self.model, used, self.seed),
         }
 
     def failed(self, toolset: ToolSet, error: str, message: str) -> FailedRow:
         names = ", ".join(tool.name for tool in toolset.tools)
-        return FailedRow(toolset.id, toolset.id, "", toolset.number, "agent", error, message, names[:500])
+        return failed_row(toolset.id, "agent", error, message, names, source_row=toolset.number)
 
 
 def system_prompt(system: str, policy: Sequence[str], now: str) -> str:

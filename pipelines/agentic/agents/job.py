@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 from functools import partial
-from typing import Any
 
 from tokenmill.inference.spec import parse_spec
 from tokenmill.pipelines.agentic.agents.dag import AGENT, PROMPTS, WriteAgent, build
@@ -19,7 +18,6 @@ from tokenmill.pipelines.runs import options
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
-from tokenmill.schemas.agentic import Agent
 from tokenmill.schemas.toolsets import ToolSet
 from tokenmill.tools_repo.agents.likeness import AgentLikeness
 from tokenmill.tools_repo.agents.toolsets import Sampling
@@ -121,7 +119,6 @@ def job(args: argparse.Namespace) -> Job:
             **{name: getattr(step, name) for name in ("tries", "temperature", "top_p", "max_tokens")},
         },
         max_row_bytes=MAX_ROW_BYTES,
-        view=view,
         notes=(*notes, *options.too_small(args.llm, "write agents")),
     )
 
@@ -147,13 +144,3 @@ def estimate(step: WriteAgent, toolset: ToolSet) -> tuple[dict[str, Plan], dict[
     if not toolset.entities:
         one += Plan(2, 1_100 + 2 * shown, WORLD_TOKENS)
     return {"writer": one}, {"writer": one.with_tries(step.tries)}
-
-
-def view(agent: Agent) -> Any:
-    """An agent as a preview shows it."""
-    from rich.text import Text
-
-    names = ", ".join(f"{t.name}*" if t.name in agent.distractors else t.name for t in agent.tools)
-    text = Text.assemble((f"{agent.role}\n", "bold"), (f"{agent.sampling}: {names}\n\n", "dim"), agent.system)
-    detail = getattr(agent, "detail", "")
-    return Text.assemble(text, (f"\n\n{detail}", "yellow")) if detail else text

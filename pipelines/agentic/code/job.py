@@ -9,10 +9,9 @@ from tokenmill.inference.spec import parse_spec
 from tokenmill.pipelines.agentic.code.parse import CodeTaskParser
 from tokenmill.pipelines.agentic.code.rollout import SYSTEM, RunCodeTask
 from tokenmill.pipelines.agentic.flags import add_run_flags, roles_of
-from tokenmill.pipelines.agentic.trajectories.attempt import Players, Try
+from tokenmill.pipelines.agentic.trajectories.attempt import Attempt, ModelNames
 from tokenmill.pipelines.agentic.trajectories.dag import Trajectories, build
 from tokenmill.pipelines.agentic.trajectories.flags import add_trajectory_flags, answer_limit, limits_of, protocol_of
-from tokenmill.pipelines.agentic.trajectories.preview import view
 from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.runs import options
 from tokenmill.pipelines.runs.errors import UsageError
@@ -63,7 +62,7 @@ def job(args: argparse.Namespace) -> Job:
     except ValueError as error:
         raise UsageError(f"--test-seconds {args.test_seconds:g}: {error}") from None
     step = RunCodeTask(
-        players=Players(parse_spec(args.llm).model),
+        models=ModelNames(parse_spec(args.llm).model),
         runtime=runtime,
         protocol=protocol_of(args),
         limits=limits_of(args),
@@ -77,7 +76,7 @@ def job(args: argparse.Namespace) -> Job:
         step=step,
         parser=parser,
         roles=roles,
-        tasks=config.tries,
+        tasks=config.attempts,
         tasks_per_row=args.samples,
         build=partial(build, config),
         estimate=partial(estimate, step),
@@ -89,7 +88,6 @@ def job(args: argparse.Namespace) -> Job:
             **{name: getattr(step, name) for name in ("protocol", "temperature", "top_p", "max_tokens")},
         },
         max_row_bytes=MAX_ROW_BYTES,
-        view=view,
     )
 
 
@@ -97,7 +95,7 @@ TURNS, ANSWER, RESULT = 6, 250, 300
 """Turns of an ordinary try, and tokens of an answer and of what comes back from its call."""
 
 
-def estimate(step: RunCodeTask, element: Try[CodeTask]) -> tuple[dict[str, Plan], dict[str, Plan]]:
+def estimate(step: RunCodeTask, element: Attempt[CodeTask]) -> tuple[dict[str, Plan], dict[str, Plan]]:
     """Calls and tokens of one try: as many turns as an ordinary one takes, and as many as the limits allow."""
     fixed = count_tokens(prompts.load(SYSTEM).text) + count_tokens(element.task.instructions) + 700
     return {"writer": _talk(step, fixed, TURNS)}, {"writer": _talk(step, fixed, step.limits.turns)}

@@ -1,4 +1,4 @@
-"""One try at a coding task: the agent works in a sandbox until it says that it is done, hidden tests decide
+"""One attempt at a coding task: the agent works in a sandbox until it says that it is done, hidden tests decide
 (Kimi K2 report, section 3.1.1, "hybrid approach with real execution environments")."""
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from tokenmill.inference.call import Ask
 from tokenmill.inference.errors import RowError
 from tokenmill.pipelines.agentic.trajectories import agent_turn
-from tokenmill.pipelines.agentic.trajectories.attempt import Players, Try, agent_sampling, ending, names_of
+from tokenmill.pipelines.agentic.trajectories.attempt import Attempt, ModelNames, agent_sampling
 from tokenmill.pipelines.agentic.trajectories.dialogue import Limits, converse
-from tokenmill.pipelines.agentic.trajectories.wire_form import judge_form
+from tokenmill.pipelines.agentic.trajectories.finished import general_verdicts, outcome
 from tokenmill.pipelines.rollouts.metering import Meter
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
 from tokenmill.schemas.agentic import (
@@ -24,12 +24,14 @@ from tokenmill.schemas.agentic import (
     Trajectory,
 )
 from tokenmill.schemas.code import PASSED, CodeTask, CodeVerdict
-from tokenmill.schemas.documents import FailedRow
+from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.tools import dump
+from tokenmill.schemas.verdicts import first_refusal
 from tokenmill.tools_repo.code.grade import Grader, GradingFailed
 from tokenmill.tools_repo.code.interpreter import GuestFailed, Runtime
 from tokenmill.tools_repo.code.world import CodeWorld
 from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
+from tokenmill.tools_repo.users.simulate import UserTurn
 
 from tokenmill import prompts
 
@@ -48,30 +50,20 @@ class SandboxFailed(RowError):
 
 
 @dataclass(frozen=True)
-class Said:
-    """A turn of the one who asks for code."""
-
-    text: str = ""
-    done: bool = False
-    gave_up: bool = False
-    problem: str = ""
-
-
-@dataclass(frozen=True)
 class OneRequest:
     """A user that asks once and takes the first reply for the end."""
 
     text: str
 
-    async def say(self, messages: list[ChatMessage], ask: Ask) -> Said:
-        return Said(done=True) if len(messages) > 1 else Said(self.text)
+    async def say(self, messages: list[ChatMessage], ask: Ask) -> UserTurn:
+        return UserTurn("", done=True) if len(messages) > 1 else UserTurn(self.text)
 
 
 @dataclass(frozen=True)
 class RunCodeTask:
-    """The rollout of one try at a coding task."""
+    """The rollout of one attempt at a coding task."""
 
-    players: Players
+    models: ModelNames
     runtime: Runtime
     protocol: agent_turn.Protocol = agent_turn.NATIVE
     limits: Limits = field(default_factory=Limits)
@@ -83,7 +75,7 @@ class RunCodeTask:
     row_type: ClassVar[type] = Trajectory
     rejected_type: ClassVar[type] = RefusedTrajectory
 
-    async def __call__(self, element: Try[CodeTask], ask: Ask) -> Accepted | Rejected:
+    async def __call__(self, element: Attempt[CodeTask], ask: Ask) -> Accepted | Rejected:
         meter, task = Meter(ask), element.task
         try:
             world = CodeWorld(task, self.runtime)
@@ -100,56 +92,43 @@ class RunCodeTask:
             graded = await Grader(self.runtime).grade(task, world.workspace)
         except (GradingFailed, GuestFailed, SandboxUnavailable) as error:
             raise SandboxFailed(f"{type(error).__name__}: {error}") from error
-        general = [ending(dialogue), judge_form(dialogue.messages, names_of(world), dialogue.malformed)]
-        verdicts = [*general, judge_tests(graded)]
-        row = {
-            "id": element.id,
-            "messages": dialogue.messages,
-            "tools": dump(world.tools),
-            "task_id": task.id,
-            "agent_id": SYSTEM,
-            "sample": element.sample,
-            "level": task.kind,
-            "situation": task.source,
-            "goal": task.instructions,
-            "rubric": [CRITERION],
-            "threshold": 1.0,
-            "score": graded.pass_rate,
-            "verdicts": verdicts,
-            "calls": dialogue.calls,
-            "persona": PERSONA,
-            "ended": dialogue.ended,
-            "state_before": before,
-            "state_after": dump(world.state),
-            "engine": "sandbox",
-            "domains": ["code"],
-            "license": task.license,
-            "model": self.players.writer,
-            "user_model": "",
-            "tool_model": "",
-            "judge_model": "",
-            "prompts": sorted(prompts.load(name).id for name in self.prompt_names),
-            "seed": self.seed,
-            "model_calls": meter.calls,
-            "prompt_tokens": meter.usage.prompt,
-            "completion_tokens": meter.usage.completion,
-        }
-        missed = next((verdict for verdict in verdicts if not verdict.passed), None)
-        if missed is None:
-            return Accepted(Trajectory(**row))
-        return Rejected(RefusedTrajectory(**row, reason=missed.reason, detail=missed.detail), missed.reason)
+        verdicts = [*general_verdicts(dialogue, world), judge_tests(graded)]
+        missed = first_refusal(verdicts)
+        return outcome(
+            element,
+            dialogue,
+            world,
+            meter,
+            missed.reason if missed else "",
+            missed.detail if missed else "",
+            agent_id=SYSTEM,
+            level=task.kind,
+            situation=task.source,
+            goal=task.instructions,
+            rubric=[CRITERION],
+            threshold=1.0,
+            score=graded.pass_rate,
+            verdicts=verdicts,
+            persona=PERSONA,
+            state_before=before,
+            state_after=dump(world.state),
+            engine="sandbox",
+            domains=["code"],
+            license=task.license,
+            user_model="",
+            tool_model="",
+            judge_model="",
+            **meter.provenance(self.models.writer, self.prompt_names, self.seed),
+        )
 
     @property
     def prompt_names(self) -> tuple[str, ...]:
         """Names of all prompts that a trajectory may use."""
         return (SYSTEM, *agent_turn.PROMPTS[self.protocol])
 
-    def failed(self, element: Try[CodeTask], error: str, message: str) -> FailedRow:
-        """The row of `failed/` for a try that an endpoint, a sandbox or the task's own tests broke."""
-        task = element.task
-        return FailedRow(
-            element.id, task.id, task.source_file, task.source_row, "rollout", error, message, task.instructions[:500]
-        )
+    def failed(self, element: Attempt[CodeTask], error: str, message: str) -> FailedRow:
+        """The row of `failed/` for an attempt that an endpoint, a sandbox or the task's own tests broke."""
+        return failed_row(element.id, "rollout", error, message, element.task.instructions, element.task)
 
 
 def judge_tests(graded: CodeVerdict) -> CriterionVerdict:

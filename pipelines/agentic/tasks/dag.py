@@ -11,17 +11,18 @@ from typing import Any, ClassVar
 
 import apache_beam as beam
 import orjson
-from tokenmill.inference.call import Ask, Message, Usage
+from tokenmill.inference.call import Ask, Message
 from tokenmill.inference.errors import RowError
 from tokenmill.inference.roles import Models
 from tokenmill.judges.rubric.conditions import OPERATORS
+from tokenmill.pipelines.rollouts.metering import Meter
 from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Rollout, Several
 from tokenmill.pipelines.transforms.sinks import write_rolled
 from tokenmill.pipelines.transforms.sources import Piece, ReadRows
 from tokenmill.prompts.fence import fence
 from tokenmill.schemas.agentic import Agent, AgentTask, RefusedTask
-from tokenmill.schemas.documents import FailedRow
+from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.draws import digest, shuffled
 from tokenmill.schemas.tools import ToolSpec, dump
 from tokenmill.tools_repo.agents.check import Fault
@@ -105,7 +106,7 @@ class WriteTasks:
         self, agent: Agent, number: int, siblings: Sequence[Draft], ask: Ask
     ) -> tuple[Accepted | Rejected, Draft]:
         """One task. Raises RowError when no answer could be read at all."""
-        level = self.level(agent, number)
+        level, meter = self.level(agent, number), Meter(ask)
         seen: list[tuple[Draft, Fault]] = []
 
         def check(answer: dict[str, Any]) -> TaskCheck:
@@ -117,8 +118,8 @@ class WriteTasks:
 
         drawn = digest(self.seed, agent.id, number, "task") >> 33
         try:
-            written = await ask_checked(
-                ask,
+            found = await ask_checked(
+                meter,
                 self.messages(agent, number, siblings),
                 task_schema(agent.tools, level),
                 check,
@@ -129,17 +130,14 @@ class WriteTasks:
                 top_p=self.top_p,
                 max_tokens=self.max_tokens,
             )
-        except CheckFailed as failed:
+        except CheckFailed:
             if not seen:
                 raise
             draft, fault = seen[-1]
-            values = self._row(agent, number, draft, agent.state, failed.usage)
+            values = self._row(agent, number, draft, agent.state, meter)
             refused = RefusedTask(**values, reason=fault.reason, detail=" ".join(fault.detail.split())[:600])
             return Rejected(refused, fault.reason), draft
-        found = written.value
-        return Accepted(
-            AgentTask(**self._row(agent, number, found.draft, dump(found.start), written.usage))
-        ), found.draft
+        return Accepted(AgentTask(**self._row(agent, number, found.draft, dump(found.start), meter))), found.draft
 
     def level(self, agent: Agent, number: int) -> str:
         """The level of an agent's task: drawn, among those that its tools can carry."""
@@ -166,7 +164,7 @@ class WriteTasks:
             operators="\n".join(f"  - {name}: {meaning}" for name, meaning in OPERATORS.items()),
         )
 
-    def _row(self, agent: Agent, number: int, draft: Draft, state: str, usage: Usage) -> dict[str, Any]:
+    def _row(self, agent: Agent, number: int, draft: Draft, state: str, meter: Meter) -> dict[str, Any]:
         level = self.level(agent, number)
         return {
             "id": f"{agent.id}/{number}",
@@ -181,20 +179,16 @@ class WriteTasks:
             "threshold": self.threshold,
             "solution": draft.solution,
             "reply": draft.reply,
-            "model": self.model,
-            "prompts": sorted(prompts.load(name).id for name in (TASK, f"{LEVEL_FOLDER}/{level}", REPAIR)),
-            "seed": self.seed,
-            "prompt_tokens": usage.prompt,
-            "completion_tokens": usage.completion,
+            **meter.provenance(self.model, (TASK, f"{LEVEL_FOLDER}/{level}", REPAIR), self.seed),
         }
 
     def _failed(self, agent: Agent, number: int, error: str, message: str) -> FailedRow:
         message = " ".join(message.split())[:2_000]
-        return FailedRow(f"{agent.id}/{number}", agent.id, "", 0, "task", error, message, agent.role[:500])
+        return failed_row(f"{agent.id}/{number}", "task", error, message, agent.role, source_id=agent.id)
 
     def failed(self, agent: Agent, error: str, message: str) -> FailedRow:
         """The row of `failed/` for an agent of which no task could even be tried."""
-        return FailedRow(agent.id, agent.id, "", 0, "tasks", error, message, agent.role[:500])
+        return failed_row(agent.id, "tasks", error, message, agent.role)
 
 
 def build(

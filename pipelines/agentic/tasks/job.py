@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
-from typing import Any
 
 import orjson
 from tokenmill.inference.spec import parse_spec
@@ -15,7 +14,7 @@ from tokenmill.pipelines.runs import options
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
-from tokenmill.schemas.agentic import LEVELS, Agent, AgentTask
+from tokenmill.schemas.agentic import LEVELS, Agent
 from tokenmill.tools_repo.tasks.levels import LevelWeights
 from tokenmill.tools_repo.tasks.world_summary import tools_shown, world_shown
 
@@ -98,7 +97,6 @@ def job(args: argparse.Namespace) -> Job:
             **{name: getattr(step, name) for name in ("tries", "threshold", "temperature", "top_p", "max_tokens")},
         },
         max_row_bytes=MAX_ROW_BYTES,
-        view=view,
         notes=options.too_small(args.llm, "write tasks that pass"),
     )
 
@@ -114,19 +112,3 @@ def estimate(step: WriteTasks, agent: Agent) -> tuple[dict[str, Plan], dict[str,
     one = Plan(1, fixed + world + count_tokens(agent.system) + count_tokens(tools_shown(agent.tools)), TASK_TOKENS)
     all_ = one.scaled(step.tasks)
     return {"writer": all_}, {"writer": all_.with_tries(step.tries)}
-
-
-def view(task: AgentTask) -> Any:
-    """A task as a preview shows it."""
-    from rich.text import Text
-
-    text = Text.assemble((f"{task.level}: {task.agent.role}\n", "bold"), task.situation, "\n")
-    text.append(f"wants: {task.goal}\n")
-    for fact in task.facts:
-        text.append(f"  {'tells' if fact.volunteered else 'knows'} {fact.name}: {fact.value}\n", "dim")
-    for call in task.solution:
-        text.append(f"  {call.tool} {call.arguments}\n", "cyan")
-    for criterion in task.rubric:
-        text.append(f"  {'must' if criterion.mandatory else 'should'} [{criterion.kind}] {criterion.description}\n")
-    detail = getattr(task, "detail", "")
-    return Text.assemble(text, (detail, "yellow")) if detail else text

@@ -17,6 +17,7 @@ from tokenmill.inference.structured import StructuredAnswerInvalid, ask_json
 from tokenmill.inference.thinking import opens_thinking
 from tokenmill.prompts.fence import defuse, fence
 from tokenmill.schemas.agentic import ChatMessage, ToolCall, ToolCallFunction
+from tokenmill.schemas.json_schema import array, record
 from tokenmill.schemas.typescript.render import render_namespace
 from tokenmill.tools_repo.world.ask_checked import REPAIR
 
@@ -24,6 +25,9 @@ from tokenmill import prompts
 
 Protocol = Literal["native", "json"]
 NATIVE, JSON = "native", "json"
+CUT_OFF, EMPTY_TURN, INVALID_TURN = "cut_off", "empty_turn", "invalid_turn"
+"""Why a turn cannot be used: cut off by the answer's length limit or a content filter, neither text nor call, no valid
+answer of the `json` protocol."""
 AGENT_PROMPT, RESULTS_PROMPT = "trajectory/json_agent", "trajectory/results"
 PROMPTS = {NATIVE: (), JSON: (AGENT_PROMPT, RESULTS_PROMPT, REPAIR)}
 """Prompts that a protocol adds to the agent's own."""
@@ -44,7 +48,7 @@ class AgentTurn:
     tokens: int = 0
     """Length of the conversation by now, as billed."""
     problem: str = ""
-    """Why the turn cannot be used: `cut_off`, `empty_turn`, `invalid_turn`; empty when it can."""
+    """Why the turn cannot be used; empty when it can."""
 
     @property
     def malformed(self) -> int:
@@ -78,8 +82,8 @@ async def take_turn(
     sent = wire_json(messages, tools)
     try:
         found = await ask_json(ask, sent, answer_schema(tools), to="writer", **params)
-    except StructuredAnswerInvalid as error:
-        return AgentTurn(ChatMessage(role="assistant"), tokens=error.usage.total, problem="invalid_turn")
+    except StructuredAnswerInvalid:
+        return AgentTurn(ChatMessage(role="assistant"), problem=INVALID_TURN)
     calls = [(call["tool"], call["arguments"]) for call in found.value.get("calls", ())]
     return _turn(found.value.get("reply", ""), calls, counter, found.answers[-1].usage.total)
 
@@ -143,30 +147,11 @@ def _as_answer(message: ChatMessage) -> str:
 
 def answer_schema(tools: list[dict[str, Any]]) -> dict[str, Any]:
     """JSON Schema of an answer of the `json` protocol. Arguments are any object: the world checks them."""
-    reply = {
-        "type": "object",
-        "properties": {"reply": {"type": "string", "minLength": 1}},
-        "required": ["reply"],
-        "additionalProperties": False,
-    }
+    reply = record(reply={"type": "string", "minLength": 1})
     if not tools:
         return reply
-    call = {
-        "type": "object",
-        "properties": {
-            "tool": {"enum": [tool["function"]["name"] for tool in tools]},
-            "arguments": {"type": "object"},
-        },
-        "required": ["tool", "arguments"],
-        "additionalProperties": False,
-    }
-    calling = {
-        "type": "object",
-        "properties": {"calls": {"type": "array", "items": call, "minItems": 1, "maxItems": MOST_CALLS}},
-        "required": ["calls"],
-        "additionalProperties": False,
-    }
-    return {"anyOf": [calling, reply]}
+    call = record(tool={"enum": [tool["function"]["name"] for tool in tools]}, arguments={"type": "object"})
+    return {"anyOf": [record(calls=array(call, MOST_CALLS, 1)), reply]}
 
 
 def _native(answer: Answer, tools: list[dict[str, Any]], counter: int) -> AgentTurn:
@@ -180,7 +165,7 @@ def _native(answer: Answer, tools: list[dict[str, Any]], counter: int) -> AgentT
         calls.append((bare if bare in known else name, function.get("arguments")))
     turn = _turn(answer.text, calls, counter, answer.usage.total)
     if answer.finish_reason in ("length", "content_filter") or opens_thinking(answer.text):
-        return AgentTurn(turn.message, turn.arguments, turn.tokens, "cut_off")
+        return AgentTurn(turn.message, turn.arguments, turn.tokens, CUT_OFF)
     return turn
 
 
@@ -196,7 +181,7 @@ def _turn(text: str, calls: Sequence[tuple[str, Any]], counter: int, tokens: int
         )
     text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").strip()
     message = ChatMessage(role="assistant", content=text or None, tool_calls=made or None)
-    return AgentTurn(message, tuple(written), tokens, "" if text or made else "empty_turn")
+    return AgentTurn(message, tuple(written), tokens, "" if text or made else EMPTY_TURN)
 
 
 def _dump(value: Any) -> str:

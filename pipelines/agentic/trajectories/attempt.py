@@ -1,4 +1,4 @@
-"""What every try at a task has, whatever runs its tools: its name, its players, its draws, its ending."""
+"""One attempt at a task, whatever runs its tools: its name, the models that take part, how the agent's answers are drawn."""
 
 from __future__ import annotations
 
@@ -6,24 +6,18 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from typing import Protocol as Interface
 
-from tokenmill.pipelines.agentic.trajectories.dialogue import USER_DONE, Dialogue
-from tokenmill.schemas.agentic import CriterionVerdict
 from tokenmill.schemas.draws import digest
-from tokenmill.tools_repo.world import World
-
-ENDED = "ended"
-"""Name of the check that a trajectory came to its end."""
 
 Task = TypeVar("Task")
 
 
 @dataclass(frozen=True)
-class Try(Generic[Task]):
-    """One try at a task."""
+class Attempt(Generic[Task]):
+    """One attempt at a task: an element of the rollout."""
 
     task: Task
     sample: int
-    """0-based number of the try."""
+    """0-based number of the attempt."""
 
     @property
     def id(self) -> str:
@@ -31,7 +25,7 @@ class Try(Generic[Task]):
 
 
 @dataclass(frozen=True)
-class Players:
+class ModelNames:
     """Names of the models that play the roles, as rows carry them; empty for none."""
 
     writer: str
@@ -50,30 +44,12 @@ class Sampled(Interface):
 
 
 def agent_sampling(step: Sampled, task_id: str, sample: int, turn: int) -> dict[str, Any]:
-    """Parameters of the agent's call in a turn: they depend on the run's seed, the task, the try and the turn alone."""
+    """Parameters of the agent's call in a turn: they depend on the run's seed, the task, the attempt and the turn alone."""
     drawn = digest(step.seed, task_id, sample, turn, "agent") >> 33
     return {
-        "attempt": drawn,  # the same words in another try are another call
+        "attempt": drawn,  # the same words in another attempt are another call
         "seed": drawn,
         "temperature": step.temperature,
         "top_p": step.top_p,
         "max_tokens": step.max_tokens,
     }
-
-
-def ending(dialogue: Dialogue) -> CriterionVerdict:
-    """Whether the user had what it wanted before a limit was reached."""
-    done = dialogue.ended == USER_DONE
-    return CriterionVerdict(
-        criterion=ENDED,
-        passed=done,
-        score=float(done),
-        decided_by="code",
-        reason="" if done else dialogue.ended,
-        detail="" if done else f"after {dialogue.turns} turns and {len(dialogue.calls)} calls",
-    )
-
-
-def names_of(world: World) -> list[str]:
-    """Names of the tools that a world has."""
-    return [tool["function"]["name"] for tool in world.tools]

@@ -13,7 +13,7 @@ from typing import Any
 
 import apache_beam as beam
 from tokenmill.inference.roles import Models
-from tokenmill.pipelines.agentic.trajectories.attempt import Try
+from tokenmill.pipelines.agentic.trajectories.attempt import Attempt
 from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES
 from tokenmill.pipelines.transforms.rollout import Rollout, Step
 from tokenmill.pipelines.transforms.sinks import write_rolled
@@ -26,18 +26,18 @@ class Trajectories:
     """Configuration of one run, all that shapes its rows."""
 
     step: Step
-    """What runs a try: `RunTrajectory`, or `RunCodeTask` for tasks whose tests decide."""
+    """What runs an attempt: `RunTrajectory`, or `RunCodeTask` for tasks whose tests decide."""
     parser: Parser
     samples: int = 1
-    """Tries at each task: more than one is rejection sampling."""
+    """Attempts at each task: more than one is rejection sampling."""
 
     def __post_init__(self) -> None:
         if self.samples < 1:
-            raise ValueError(f"a task has at least one try, not {self.samples}")
+            raise ValueError(f"a task has at least one attempt, not {self.samples}")
 
-    def tries(self, task: Any) -> Iterator[Try]:
-        """One element for each try at a task; the first n of more are the same tries."""
-        return (Try(task, sample) for sample in range(self.samples))
+    def attempts(self, task: Any) -> Iterator[Attempt]:
+        """One element for each attempt at a task; the first n of more are the same attempts."""
+        return (Attempt(task, sample) for sample in range(self.samples))
 
 
 def build(
@@ -45,6 +45,6 @@ def build(
 ) -> None:
     """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}."""
     tasks, unreadable = root | "Read" >> ReadRows(pieces, config.parser, max_bytes=MAX_ROW_BYTES)
-    tries = tasks | "Repeat" >> beam.FlatMap(config.tries) | "Spread" >> beam.Reshuffle()
-    run = tries | "Run and judge" >> Rollout(config.step, models)
+    attempts = tasks | "Repeat" >> beam.FlatMap(config.attempts) | "Spread" >> beam.Reshuffle()
+    run = attempts | "Run and judge" >> Rollout(config.step, models)
     write_rolled(run, unreadable, folder, Trajectory, RefusedTrajectory, shards)

@@ -12,26 +12,16 @@ from tokenmill.inference.call import Ask
 from tokenmill.inference.errors import RowError
 from tokenmill.pipelines.agentic.trajectories.agent_turn import AgentTurn, Protocol, take_turn
 from tokenmill.schemas.agentic import CallRecord, ChatMessage
+from tokenmill.tools_repo.users.simulate import UserTurn
 from tokenmill.tools_repo.world import ToolResult, World
 
 USER_DONE, USER_GAVE_UP = "user_done", "user_gave_up"
 TURN_LIMIT, CALL_LIMIT, TOKEN_LIMIT = "turn_limit", "call_limit", "token_limit"
-CUT_OFF, EMPTY_TURN, INVALID_TURN = "cut_off", "empty_turn", "invalid_turn"
-"""How a trajectory can end. The last three are turns of the agent that cannot be used: cut off by the answer's length
-limit or a content filter, neither text nor call, no valid answer of the `json` protocol."""
+"""How a trajectory can end, beside the turns of the agent that cannot be used (`agent_turn`)."""
 
 
 class UserFailed(RowError):
     """The simulated user did not keep to its part, however often it was asked again."""
-
-
-class UserTurn(Interface):
-    """What a user says. `tools_repo.users.simulate.UserTurn` is one."""
-
-    text: str
-    done: bool
-    gave_up: bool
-    problem: str
 
 
 class User(Interface):

@@ -7,11 +7,10 @@ from functools import partial
 
 from tokenmill.inference.spec import parse_spec
 from tokenmill.pipelines.agentic.flags import add_run_flags, roles_of
-from tokenmill.pipelines.agentic.trajectories.attempt import Players, Try
+from tokenmill.pipelines.agentic.trajectories.attempt import Attempt, ModelNames
 from tokenmill.pipelines.agentic.trajectories.dag import Trajectories, build
 from tokenmill.pipelines.agentic.trajectories.executable_worlds import ExecutableWorlds, find_engines
 from tokenmill.pipelines.agentic.trajectories.flags import add_trajectory_flags, answer_limit, limits_of, protocol_of
-from tokenmill.pipelines.agentic.trajectories.preview import view
 from tokenmill.pipelines.agentic.trajectories.rollout import RunTrajectory
 from tokenmill.pipelines.agentic.trajectories.worlds import ENGINES, EXECUTABLE, SIMULATOR, SimulatedWorlds, Worlds
 from tokenmill.pipelines.rollouts.chunking import count_tokens
@@ -84,7 +83,7 @@ def job(args: argparse.Namespace) -> Job:
     worlds, stamps = _worlds(args, odds)
     try:
         step = RunTrajectory(
-            players=Players(**{role: parse_spec(given.spec).model for role, given in roles.items()}),
+            models=ModelNames(**{role: parse_spec(given.spec).model for role, given in roles.items()}),
             worlds=worlds,
             protocol=protocol_of(args),
             limits=limits_of(args),
@@ -101,7 +100,7 @@ def job(args: argparse.Namespace) -> Job:
         step=step,
         parser=config.parser,
         roles=roles,
-        tasks=config.tries,
+        tasks=config.attempts,
         tasks_per_row=args.samples,
         build=partial(build, config),
         estimate=partial(estimate, step),
@@ -116,7 +115,6 @@ def job(args: argparse.Namespace) -> Job:
             **{name: getattr(step, name) for name in ("protocol", "temperature", "top_p", "max_tokens")},
         },
         max_row_bytes=MAX_ROW_BYTES,
-        view=view,
     )
 
 
@@ -140,7 +138,7 @@ PROMPT = 1500
 """Tokens of the instructions that the user's, the simulator's and the judge's prompts hold, about."""
 
 
-def estimate(step: RunTrajectory, element: Try[AgentTask]) -> tuple[dict[str, Plan], dict[str, Plan]]:
+def estimate(step: RunTrajectory, element: Attempt[AgentTask]) -> tuple[dict[str, Plan], dict[str, Plan]]:
     """Calls and tokens of one try, by role: as the reference solution goes, and when every limit is used up."""
     task = element.task
     fixed = count_tokens(task.agent.system) + sum(

@@ -10,7 +10,7 @@ from typing import Any
 
 import jinja2
 from markupsafe import Markup
-from tokenmill.pipelines.report import figures
+from tokenmill.pipelines.report import formatting
 
 
 @cache
@@ -25,13 +25,13 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= figures.FILTERS
+    environment.filters |= formatting.FILTERS
     return environment
 
 
 def _visible(value: Any) -> Any:
     """No value that a template prints carries control characters or direction overrides."""
-    return figures.visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return formatting.visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def load() -> None:

@@ -23,7 +23,7 @@ from tokenmill.judges.model.tool_clarity import ToolClarity
 from tokenmill.pipelines.tools.dedup import DropDuplicates, Duplicate
 from tokenmill.pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Rollout
-from tokenmill.schemas.documents import FailedRow
+from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.tools import RefusedTool, ToolSpec, refuse
 from tokenmill.tools_repo.specs.likeness import Likeness
 from tokenmill.tools_repo.specs.names import assign_names
@@ -112,7 +112,7 @@ class JudgeTool:
     rejected_type: ClassVar[type] = RefusedTool
 
     async def __call__(self, tool: ToolSpec, ask: Ask) -> Accepted | Rejected:
-        verdict, _ = await self.judge(tool, ask)
+        verdict = await self.judge(tool, ask)
         if verdict.passed:
             return Accepted(tool)
         faults = [f"{found.detail} «{found.source}»" if found.source else found.detail for found in verdict.findings]
@@ -121,7 +121,7 @@ class JudgeTool:
 
     def failed(self, tool: ToolSpec, error: str, message: str) -> FailedRow:
         where = tool.package or tool.toolset
-        return FailedRow(tool.id, tool.id, where, 0, "judge", error, message, tool.description[:500])
+        return failed_row(tool.id, "judge", error, message, tool.description, source_file=where)
 
 
 def one_of_each_id(id: str, tools: Iterable[ToolSpec]) -> Iterator[ToolSpec | RefusedTool]:

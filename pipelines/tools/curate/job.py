@@ -80,7 +80,6 @@ def job(args: argparse.Namespace) -> Job:
         estimate=partial(estimate, chosen),
         prompts=chosen.prompts,
         config=chosen.config,
-        source=lambda tool: tool.input_schema,
     )
 
 

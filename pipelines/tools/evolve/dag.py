@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import apache_beam as beam
 from tokenmill.inference.call import Ask
 from tokenmill.inference.errors import RowError
 from tokenmill.inference.roles import Models
+from tokenmill.pipelines.rollouts.metering import Meter
 from tokenmill.pipelines.tools.curate.dag import CurateTools
 from tokenmill.pipelines.tools.curation import Curation
 from tokenmill.pipelines.transforms import DATA, FAILED, REJECTED
@@ -22,7 +23,7 @@ from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Rollout, 
 from tokenmill.pipelines.transforms.sinks import write_outputs
 from tokenmill.pipelines.transforms.sources import Piece, ReadRows, RowUnreadable
 from tokenmill.schemas.agentic import Domain, RefusedDomain
-from tokenmill.schemas.documents import FailedRow
+from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.tools import RefusedTool, ToolSpec
 from tokenmill.tools_repo.evolution.categories import Category
 from tokenmill.tools_repo.evolution.domains import Evolution
@@ -38,6 +39,8 @@ NO_ENTITIES = "no_entities"
 BARREN = 4
 """Domains of a category in a row that came to nothing, after which no more is spent on it."""
 MAX_ROW_BYTES = 5_000_000
+
+T = TypeVar("T", bound=Domain)
 
 
 @dataclass(frozen=True)
@@ -78,8 +81,9 @@ class EvolveDomains:
             if barren >= BARREN:
                 outcomes.append(self._lost(category, number, GAVE_UP, f"the {BARREN} domains before it were none"))
                 continue
+            meter = Meter(ask)
             try:
-                domain = await self.evolution.domain(category, number, made, siblings, ask)
+                domain = _billed(await self.evolution.domain(category, number, made, siblings, meter), meter)
             except RowError as error:
                 outcomes.append(self._lost(category, number, type(error).__name__, _line(error)))
                 barren += 1
@@ -94,7 +98,7 @@ class EvolveDomains:
         return Several(outcomes)
 
     def failed(self, category: Category, error: str, message: str) -> FailedRow:
-        return FailedRow(category.id, category.id, "", 0, "domain", error, message, category.description[:500])
+        return failed_row(category.id, "domain", error, message, category.description)
 
     def _lost(self, category: Category, number: int, error: str, message: str) -> FailedRow:
         return replace(self.failed(category, error, message), id=f"{category.id}#{number}")
@@ -113,11 +117,12 @@ class DesignDomain:
     rejected_type: ClassVar[type] = RefusedDomain
 
     async def __call__(self, domain: Domain, ask: Ask) -> Accepted | Rejected:
+        meter = Meter(ask)
         used = [*domain.prompts, *(prompts.load(name).id for name in DESIGN_PROMPTS)]
         domain = replace(domain, prompts=list(dict.fromkeys(used)))
         try:
             designed = await design_entities(
-                ask,
+                meter,
                 title=domain.name,
                 description=domain.description,
                 tries=self.tries,
@@ -125,13 +130,13 @@ class DesignDomain:
                 max_tokens=self.max_tokens,
             )
         except DesignFailed as failed:
-            values = vars(_billed(domain, failed.usage))
+            values = vars(_billed(domain, meter))
             return Rejected(RefusedDomain(**values, reason=NO_ENTITIES, detail=_line(failed)[:600]), NO_ENTITIES)
         made = replace(domain, entities=designed.entities, state=designed.state)
-        return Accepted(_billed(made, designed.usage))
+        return Accepted(_billed(made, meter))
 
     def failed(self, domain: Domain, error: str, message: str) -> FailedRow:
-        return FailedRow(domain.id, domain.category, "", 0, "entities", error, message, domain.description[:500])
+        return failed_row(domain.id, "entities", error, message, domain.description, source_id=domain.category)
 
 
 @dataclass(frozen=True)
@@ -161,7 +166,7 @@ class WriteTools:
         return Several(outcomes)
 
     def failed(self, domain: Domain, error: str, message: str) -> FailedRow:
-        return FailedRow(domain.id, domain.id, "", 0, "tools", error, message, domain.description[:500])
+        return failed_row(domain.id, "tools", error, message, domain.description)
 
 
 @dataclass(frozen=True)
@@ -233,11 +238,12 @@ def build_tools(
     write_outputs(rows, folder, ToolSpec, RefusedTool, shards)
 
 
-def _billed(domain: Domain, usage: Any) -> Domain:
+def _billed(domain: T, meter: Meter) -> T:
+    """The domain with what it cost now added to what it has cost before."""
     return replace(
         domain,
-        prompt_tokens=domain.prompt_tokens + usage.prompt,
-        completion_tokens=domain.completion_tokens + usage.completion,
+        prompt_tokens=domain.prompt_tokens + meter.usage.prompt,
+        completion_tokens=domain.completion_tokens + meter.usage.completion,
     )
 
 

@@ -17,9 +17,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from rich.console import Group, RenderableType
-from rich.syntax import Syntax
-from rich.text import Text
 from tokenmill.inference.spec import parse_spec
 from tokenmill.pipelines.agentic.flags import add_run_flags, roles_of
 from tokenmill.pipelines.runs import options
@@ -43,8 +40,6 @@ from tokenmill.pipelines.tools.evolve.estimate import estimate
 from tokenmill.pipelines.transforms.files import whole_path
 from tokenmill.pipelines.transforms.records import RecordParser
 from tokenmill.schemas.agentic import Domain
-from tokenmill.schemas.tools import ToolSpec, to_openai
-from tokenmill.schemas.typescript.render import render_namespace
 from tokenmill.tools_repo.evolution import domains, operators, writing
 from tokenmill.tools_repo.evolution.categories import SHIPPED, Category, read_categories, slug
 from tokenmill.tools_repo.evolution.domains import Evolution
@@ -259,7 +254,6 @@ class Settings:
             build=_not_built,
             estimate=self._estimate,
             prompts=(domains.REPAIR, *operators.PROMPTS, *design.PROMPTS, *writing.PROMPTS, *self.curated.prompts),
-            view=view,
             notes=self._notes,
         )
 
@@ -301,17 +295,3 @@ def _chosen(known: Sequence[Category], args: argparse.Namespace) -> list[Categor
     if args.categories and args.categories > len(chosen):
         raise UsageError(f"--categories {args.categories}: there are only {len(chosen)} in {' '.join(args.input)}")
     return chosen[: args.categories]
-
-
-def view(row: ToolSpec | Domain) -> RenderableType:
-    """A domain or a tool of a preview."""
-    if isinstance(row, ToolSpec):
-        shown: list[RenderableType] = [Syntax(render_namespace([to_openai(row)]), "typescript", word_wrap=True)]
-        for name in ("reads", "writes", "preconditions", "effects", "errors"):
-            if told := getattr(row.semantics, name):
-                shown.append(Text(f"  {name}: {'; '.join(told)}", "dim"))
-    else:
-        shown = [Text(f"{row.operator} of {', '.join(row.parents)}", "dim"), Text(row.description)]
-    if detail := getattr(row, "detail", ""):
-        shown.append(Text(f"  {detail}", "yellow"))
-    return Group(*shown)

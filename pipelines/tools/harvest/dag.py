@@ -22,7 +22,7 @@ from tokenmill.pipelines.tools.curate.dag import CurateTools
 from tokenmill.pipelines.tools.parse import validated
 from tokenmill.pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
 from tokenmill.pipelines.transforms.sinks import write_outputs
-from tokenmill.schemas.documents import FailedRow
+from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.tools import RefusedTool, ToolSpec, from_mcp, refuse
 from tokenmill.tools_repo.harvest.harvester import Harvested, Harvester, HarvestFailed
 from tokenmill.tools_repo.harvest.server_lists import Source, slug
@@ -124,7 +124,7 @@ def ask(source: Source, harvester: Harvester) -> Offer | FailedRow:
 
 
 def _failed(source: Source, step: str, error: str, message: str, excerpt: str = "") -> FailedRow:
-    return FailedRow(source.name, source.name, source.file, source.row, step, error, message, excerpt[-500:])
+    return failed_row(source.name, step, error, message, excerpt[-500:], source_file=source.file, source_row=source.row)
 
 
 def specs(offer: Offer) -> Iterator[ToolSpec | RefusedTool | FailedRow]:

@@ -17,7 +17,6 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from tokenmill.inference import runtime as runtimes
 from tokenmill.inference.pricing import load_prices
 from tokenmill.inference.roles import Models
-from tokenmill.pipelines.report.tools.card import write_tool_card
 from tokenmill.pipelines.runs.errors import RunFailed, UsageError
 from tokenmill.pipelines.runs.exit import FAILED, OK
 from tokenmill.pipelines.runs.finish import finish
@@ -113,7 +112,7 @@ def harvest_run(
         calls=described_calls(chosen.roles, counters, load_prices()),
         spent=spent or {},
     )
-    finish(out, manifest, write_tool_card)  # which rows these are does not depend on there being any
+    finish(out, manifest)
     tell(
         manifest,
         out,

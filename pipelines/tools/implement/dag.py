@@ -12,19 +12,18 @@ from typing import Any, ClassVar
 import apache_beam as beam
 from tokenmill.inference.call import Ask
 from tokenmill.inference.roles import Models
+from tokenmill.pipelines.rollouts.metering import Meter
 from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Rollout
 from tokenmill.pipelines.transforms.sinks import write_rolled
 from tokenmill.pipelines.transforms.sources import Piece, ReadRows
-from tokenmill.schemas.documents import FailedRow
+from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.draws import digest
 from tokenmill.schemas.engines import Engine, EngineFault, EngineTask, RefusedEngine
 from tokenmill.tools_repo.world.call_checks import Checks
 from tokenmill.tools_repo.world.entities import EntityModel
 from tokenmill.tools_repo.world.programs.pool import Interpreter
 from tokenmill.tools_repo.world.programs.write import BATCH, PROMPTS, Written, write_engine
-
-from tokenmill import prompts
 
 NO_TOOLS, NO_WORLD, NO_CODE = "no_tools", "no_world", "no_code"
 
@@ -55,22 +54,23 @@ class ImplementTools:
 
     async def __call__(self, task: EngineTask, ask: Ask) -> Accepted | Rejected:
         """Raises: tokenmill.inference.errors.RowError: the endpoint refuses the request."""
+        meter = Meter(ask)
         if not task.tools:
-            return self._refused(task, NO_TOOLS, "no tool of the input belongs to this domain")
+            return self._refused(task, meter, NO_TOOLS, "no tool of the input belongs to this domain")
         if not task.entities:
-            return self._refused(task, NO_WORLD, "the domain has no entity model")
+            return self._refused(task, meter, NO_WORLD, "the domain has no entity model")
         try:
             entities = EntityModel.parse(task.entities)
             Checks(task.tools, entities)
         except ValueError as error:
-            return self._refused(task, NO_WORLD, str(error))
+            return self._refused(task, meter, NO_WORLD, str(error))
         written = await write_engine(
             title=task.title,
             description=task.description,
             entities=entities,
             state=task.state,
             tools=task.tools,
-            ask=ask,
+            ask=meter,
             interpreter=self.interpreter or Interpreter.local(),
             tries=self.tries,
             batch=self.batch,
@@ -80,33 +80,31 @@ class ImplementTools:
             seed=digest(self.seed, task.id, "engine") >> 33,
         )
         if not written.modules:
-            return self._refused(task, NO_CODE, written.missing[0].detail, written)
-        return Accepted(Engine(**self._row(task, written)))
+            return self._refused(task, meter, NO_CODE, written.missing[0].detail, written)
+        return Accepted(Engine(**self._row(task, meter, written)))
 
-    def _refused(self, task: EngineTask, reason: str, detail: str, written: Written | None = None) -> Rejected:
+    def _refused(
+        self, task: EngineTask, meter: Meter, reason: str, detail: str, written: Written | None = None
+    ) -> Rejected:
         if written is None:
             missing = tuple(EngineFault(tool=tool.id, detail=detail) for tool in task.tools)
             written = Written((), missing)
-        row = RefusedEngine(**self._row(task, written), reason=reason, detail=detail)
+        row = RefusedEngine(**self._row(task, meter, written), reason=reason, detail=detail)
         return Rejected(row, reason)
 
-    def _row(self, task: EngineTask, written: Written) -> dict[str, Any]:
+    def _row(self, task: EngineTask, meter: Meter, written: Written) -> dict[str, Any]:
         return {
             "id": task.id,
             "entities": task.entities,
             "modules": list(written.modules),
             "missing": list(written.missing),
-            "model": self.model,
-            "prompts": sorted(prompts.load(name).id for name in PROMPTS),
-            "seed": self.seed,
-            "model_calls": written.model_calls,
-            "prompt_tokens": written.usage.prompt,
-            "completion_tokens": written.usage.completion,
+            "model_calls": meter.calls,
+            **meter.provenance(self.model, PROMPTS, self.seed),
         }
 
     def failed(self, task: EngineTask, error: str, message: str) -> FailedRow:
         names = ", ".join(tool.name for tool in task.tools)
-        return FailedRow(task.id, task.id, "", task.number, "implement", error, message, names[:500])
+        return failed_row(task.id, "implement", error, message, names, source_row=task.number)
 
 
 def build(

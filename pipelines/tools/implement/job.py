@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
-from typing import Any
 
 from tokenmill.inference.spec import parse_spec
 from tokenmill.pipelines.agentic.flags import add_run_flags, roles_of
@@ -23,7 +22,7 @@ from tokenmill.pipelines.tools.implement.dag import ImplementTools, build
 from tokenmill.pipelines.tools.parse import ToolParser, validated
 from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
 from tokenmill.schemas.agentic import Domain
-from tokenmill.schemas.engines import Engine, EngineTask
+from tokenmill.schemas.engines import EngineTask
 from tokenmill.schemas.tools import RefusedTool, ToolSpec
 from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
 from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
@@ -98,7 +97,6 @@ def job(args: argparse.Namespace) -> Job:
             **{name: getattr(step, name) for name in ("tries", "batch", "temperature", "top_p", "max_tokens")},
         },
         max_row_bytes=MAX_ROW_BYTES,
-        view=view,
         notes=(*notes, *options.too_small(args.llm, "write tools")),
     )
 
@@ -164,14 +162,3 @@ def estimate(step: ImplementTools, task: EngineTask) -> tuple[dict[str, Plan], d
         part = task.tools[at : at + step.batch]
         one += Plan(1, fixed + sum(count_tokens(describe(tool)) for tool in part), CODE_TOKENS * len(part))
     return {"writer": one}, {"writer": one.with_tries(step.tries)}
-
-
-def view(engine: Engine) -> Any:
-    """An engine as a preview shows it."""
-    from rich.console import Group
-    from rich.syntax import Syntax
-    from rich.text import Text
-
-    shown: list[Any] = [Syntax(module.code, "python", word_wrap=True) for module in engine.modules]
-    shown += [Text(f"{fault.tool}: {fault.detail}", "yellow") for fault in engine.missing]
-    return Group(*shown)

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tokenmill.inference.cache.base import Codec, Entry, open_cache
-from tokenmill.inference.cache.batching import NOTES_HELD
-from tokenmill.inference.cache.sqlite import VERSION
+from tokenmill.inference.cache.base import Codec, Entry
+from tokenmill.inference.cache.open import open_cache
+from tokenmill.inference.cache.sqlite import APPLICATION_ID, NEWEST, SCHEMA
 from tokenmill.inference.errors import CacheBroken
 
 ROOT = Path(__file__).parents[3]
@@ -231,7 +231,8 @@ def test_threads_with_a_loop_each_share_the_file(path):
 
 WRITER = """
     import asyncio, hashlib, sys
-    from tokenmill.inference.cache.base import Entry, open_cache
+    from tokenmill.inference.cache.base import Entry
+    from tokenmill.inference.cache.open import open_cache
 
     async def main(path, name, count):
         cache = open_cache(path, run="r")
@@ -326,84 +327,36 @@ def test_a_lock_that_is_never_freed_is_one_clear_line(path):
     asyncio.run(scenario())
 
 
-# Notes
+# Files of other versions
 
 
-def test_a_note_comes_back_with_its_answer_and_the_last_one_stands(path):
-    async def scenario():
-        async with opened(path) as cache:
-            await cache.put(address(1), Entry(200, b"one"))
-            await cache.put(address(2), Entry(200, b"two"))
-            cache.note(address(1), b"early")
-            cache.note(address(1), b"late")
-            cache.note(address("never answered"), b"lost")
-        async with opened(path) as cache:
-            assert (await cache.get(address(1))).note == b"late"
-            assert (await cache.get(address(2))).note == b""
-            assert await cache.get(address("never answered")) is None
-            cache.note(address(1), b"later still")
-        async with opened(path) as cache:
-            entry = await cache.get(address(1))
-            assert (entry.status, entry.body, entry.note) == (200, b"one", b"later still")
-
-    asyncio.run(scenario())
-
-
-def test_notes_wait_for_a_commit_made_for_something_else_but_not_for_ever(path):
-    async def scenario():
-        async with opened(path) as here, opened(path) as there:
-            for number in range(NOTES_HELD):
-                await here.put(address(number), Entry(200, b"answer"))
-            here.note(address(0), b"one")
-            await asyncio.sleep(0.05)
-            assert (await there.get(address(0))).note == b""
-            await here.put(address("more"), Entry(200, b"answer"))
-            assert (await there.get(address(0))).note == b"one"
-            for number in range(NOTES_HELD):
-                here.note(address(number), b"all")
-            for _ in range(100):
-                if (await there.get(address(NOTES_HELD - 1))).note:
-                    break
-                await asyncio.sleep(0.02)
-            assert (await there.get(address(0))).note == (await there.get(address(NOTES_HELD - 1))).note == b"all"
-
-    asyncio.run(scenario())
-
-
-def test_notes_that_cannot_be_written_lose_no_answer(path):
-    """A full disk at the very end, with nothing but notes left to write, is no failure of the run."""
+def test_a_file_of_the_version_with_notes_answers_and_is_written_on(path):
+    """What was paid is not lost with what used to be noted beside it."""
+    packed = Codec().pack(b"paid " * 200)
+    path.parent.mkdir()
+    with sqlite3.connect(path) as db:
+        db.executescript(SCHEMA)
+        db.execute("CREATE TABLE notes (answer INTEGER PRIMARY KEY, value BLOB NOT NULL)")
+        db.execute("INSERT INTO answers VALUES (?, 200, ?)", (bytes.fromhex(address(1)), packed))
+        db.execute("INSERT INTO notes VALUES (1, 'verdicts')")
+        db.execute("INSERT INTO runs VALUES ('r', 7)")
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute("PRAGMA user_version = 2")
+    db.close()
 
     async def scenario():
         async with opened(path) as cache:
-            await cache.put(address(1), Entry(200, b"paid"))
-            cache.note(address(1), b"note")
-            cache._db.execute("PRAGMA query_only = 1")
+            assert await cache.get(address(1)) == Entry(200, b"paid " * 200)
+            assert await cache.put(address(1), Entry(200, b"again")) == Entry(200, b"paid " * 200)
+            assert await cache.spent() == 7
+            await cache.put(address(2), Entry(200, b"new"), tokens=3)
         async with opened(path) as cache:
-            entry = await cache.get(address(1))
-            assert (entry.body, entry.note) == (b"paid", b"")
-
-    asyncio.run(scenario())
-
-
-def test_a_cache_of_the_first_schema_is_carried_on(path):
-    """Its answers stay, and notes can be made."""
-
-    async def scenario():
-        async with opened(path) as cache:
-            await cache.put(address(1), Entry(200, b"old"))
-        with sqlite3.connect(path) as db:
-            db.execute("DROP TABLE notes")
-            db.execute("PRAGMA user_version = 1")
-        db.close()
-        async with opened(path) as cache:
-            assert await cache.get(address(1)) == Entry(200, b"old")
-            cache.note(address(1), b"new")
-        async with opened(path) as cache:
-            assert (await cache.get(address(1))).note == b"new"
+            assert await cache.get(address(2)) == Entry(200, b"new") and await cache.spent() == 10
 
     asyncio.run(scenario())
     with sqlite3.connect(path) as db:
-        assert db.execute("PRAGMA user_version").fetchone()[0] == VERSION
+        assert db.execute("SELECT value FROM notes").fetchall() == [("verdicts",)]
+        assert db.execute("PRAGMA user_version").fetchone()[0] == 2, "an older Tokenmill goes on with its notes"
     db.close()
 
 
@@ -438,7 +391,7 @@ def test_a_text_file_is_refused(tmp_path):
 def test_a_newer_schema_is_refused(path):
     open_cache(str(path), run="r")
     with sqlite3.connect(path) as db:
-        db.execute(f"PRAGMA user_version = {VERSION + 1}")
+        db.execute(f"PRAGMA user_version = {NEWEST + 1}")
     db.close()
     assert "newer Tokenmill" in broken(path)
 
@@ -488,7 +441,8 @@ def test_a_damaged_file_is_one_clear_line(path):
 
 FILL = """
     import asyncio, hashlib, os, resource, sys
-    from tokenmill.inference.cache.base import Entry, open_cache
+    from tokenmill.inference.cache.base import Entry
+    from tokenmill.inference.cache.open import open_cache
     from tokenmill.inference.errors import CacheBroken
 
     async def main(path, limit):

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
-from tokenmill.inference.cache.base import Entry, open_cache
+from tokenmill.inference.cache.base import Entry
 from tokenmill.inference.cache.batching import admit
+from tokenmill.inference.cache.open import open_cache
 from tokenmill.inference.errors import BudgetSpent, CacheBroken
 
 from tests.inference.redis_server import redis_server

@@ -10,12 +10,13 @@ import time
 from contextlib import asynccontextmanager
 
 import pytest
-from tokenmill.inference.cache.base import Entry, open_cache
+import redis
+from tokenmill.inference.cache.base import Entry
+from tokenmill.inference.cache.open import open_cache
 from tokenmill.inference.errors import BudgetSpent, CacheBroken
 
 from tests.inference.redis_server import redis_server
 
-redis = pytest.importorskip("redis")
 FORK = multiprocessing.get_context("fork")
 SECRET = "hunter2-hunter2"
 
@@ -55,20 +56,6 @@ async def opened(url, run="r", budget=None):
 
 def client(server):
     return redis.Redis.from_url(server.url)
-
-
-def test_a_note_comes_back_with_its_answer(server):
-    async def scenario():
-        async with opened(server.url) as cache:
-            await cache.put(address(1), Entry(200, b"one"))
-            cache.note(address(1), b"early")
-            await cache.put(address(2), Entry(200, b"two"))
-            assert (await cache.get(address(1))).note == b"early"
-            cache.note(address(1), b"late")
-        async with opened(server.url) as cache:
-            assert [(await cache.get(address(n))).note for n in (1, 2)] == [b"late", b""]
-
-    asyncio.run(scenario())
 
 
 def test_answers_and_refusals_follow_the_same_rules_as_in_a_file(server):
@@ -322,7 +309,7 @@ def test_without_the_redis_package_the_extra_is_named():
     code = """
 import sys
 sys.modules["redis"] = None
-from tokenmill.inference.cache.base import open_cache
+from tokenmill.inference.cache.open import open_cache
 from tokenmill.inference.errors import CacheBroken
 try:
     open_cache("redis://localhost", run="r")

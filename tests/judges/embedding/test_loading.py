@@ -12,6 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from tokenmill.cli import QUIET
+
 FIND = """
 import sys, threading
 from tokenmill.judges.embedding.similarity import Embedder
@@ -28,7 +30,11 @@ print(asyncio.run(Embedder().embed(['a'])).shape)"""
 
 def python(code: str, *argv: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", code, *argv], capture_output=True, text=True, timeout=120, env={**os.environ, **env}
+        [sys.executable, "-c", code, *argv],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **QUIET, **env},
     )
 
 
@@ -94,6 +100,6 @@ def test_without_network_what_was_downloaded_is_found(tmp_path):
     assert done.stdout.startswith("found")
 
 
-def test_loading_says_nothing_in_a_log():
+def test_loading_says_nothing_in_a_log_of_the_command():
     done = python(EMBED)
     assert done.stdout.strip() == "(1, 384)" and done.stderr == ""

@@ -53,14 +53,14 @@ def test_code_decides_first_and_the_judge_the_rest():
         ("looked", "code"), ("sorry", "judge"), ("claims", "judge"), ("user", "code"),
     ]  # fmt: skip
     assert judged.verdicts[1].quotes[0].text == "I'm sorry about the wait"
-    assert judged.model_calls == len(ask.asked) == 1 and judged.usage.total == 15
+    assert judged.asked and len(ask.asked) == 1
     assert ask.asked[0]["to"] == "judge"
 
 
 def test_no_judge_is_paid_when_code_refuses():
     silent = evidence("U What did A-17 cost?", "A I'm sorry about the wait!")
     judged, ask = judge(vote(verdict()), silent)
-    assert not judged.passed and judged.reason == "call_missing" and judged.model_calls == 0 and ask.asked == []
+    assert not judged.passed and judged.reason == "call_missing" and not judged.asked and ask.asked == []
     claims = evidence("U Hi", [LOOK], "A I've refunded you $64.90. I'm sorry about the wait!")
     judged, ask = judge(vote(verdict()), claims)
     assert judged.reason == "claimed_not_done" and ask.asked == []
@@ -117,10 +117,9 @@ def test_a_claim_that_the_judge_shows_refuses():
 )
 def test_a_misquote_is_asked_again_and_then_decides_nothing(misquoted):
     good, ask = judge(lambda body: vote(misquoted) if len(body["messages"]) == 2 else vote(verdict()))
-    assert good.passed and good.model_calls == len(ask.asked) == 2 and good.usage.total == 30
-    with pytest.raises(JudgeUndecided) as error:
+    assert good.passed and len(ask.asked) == 2
+    with pytest.raises(JudgeUndecided):
         judge(vote(misquoted))
-    assert error.value.usage.total == 30
 
 
 def test_whose_words_a_met_criterion_must_quote_is_said_before_and_after():
@@ -140,9 +139,8 @@ def test_a_claim_that_is_misquoted_does_not_count():
 
 
 def test_a_judge_that_answers_no_json_is_undecided_not_zero():
-    with pytest.raises(JudgeUndecided) as error:
+    with pytest.raises(JudgeUndecided):
         judge("I think it is fine.")
-    assert error.value.usage.total == 45
 
 
 def test_a_majority_decides_and_votes_that_cannot_matter_are_not_paid():
@@ -174,7 +172,7 @@ def test_votes_are_odd():
 
 def test_without_a_judge_only_code_judges():
     judged = asyncio.run(judge_trajectory(task([LOOKED]), GOOD, None))
-    assert judged.passed and judged.model_calls == 0
+    assert judged.passed and not judged.asked
     with pytest.raises(JudgeUndecided, match="no judge model for sorry"):
         asyncio.run(judge_trajectory(TASK, GOOD, None))
 

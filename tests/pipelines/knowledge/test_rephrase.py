@@ -6,13 +6,8 @@ import re
 
 import pytest
 from tokenmill.bench.servers.mill import Writer, document, passage, rewrite
-from tokenmill.bench.servers.scripted import ScriptedServer
 from tokenmill.inference.errors import CallRefused
-from tokenmill.inference.roles import Models, Role
-from tokenmill.inference.runtime import obtain, release
 from tokenmill.judges.embedding.similarity import Embedder, Similarity
-from tokenmill.judges.facts.coverage import Coverage
-from tokenmill.judges.form.checks import FormChecks
 from tokenmill.judges.model.faithfulness import Faithfulness
 from tokenmill.pipelines.knowledge.rephrase import Checks, Rephrase
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
@@ -72,28 +67,6 @@ def test_the_system_message_is_the_same_for_every_chunk():
     roll(ask, task(30), chunk_tokens=100)
     assert len({body["messages"][0]["content"] for body in ask.asked}) == 1
     assert "news report" in ask.asked[0]["messages"][0]["content"].lower()
-
-
-def test_a_repeated_rollout_recalls_what_the_checks_said(tmp_path, monkeypatch):
-    """Of passages and of the whole, as long as the answers are those of the cache and the thresholds the same."""
-    judged, rows, counts = [], [], []
-    check = FormChecks.__call__
-    monkeypatch.setattr(FormChecks, "__call__", lambda self, *a, **k: judged.append(a) or check(self, *a, **k))
-    with ScriptedServer(Writer()) as server:
-        models = Models({"writer": Role(server.spec)}, cache=str(tmp_path / "c.sqlite"), run="r")
-        for names_lost in (0.05, 0.05, 0.2):
-            step = Rephrase("fake", checks=Checks(coverage=Coverage(names_lost), similarity=None, judge=None))
-            runtime = obtain(models)
-            try:
-                rows.append(runtime.run(step(task(40), runtime.client.ask)).row)
-            finally:
-                release(runtime)
-            counts.append(len(judged))
-            judged.clear()
-        assert server.log.answered == rows[0].chunks > 1
-    every = rows[0].chunks + 1
-    assert counts == [every, 0, every]
-    assert rows[0] == rows[1] == rows[2]
 
 
 def changed_number(text):

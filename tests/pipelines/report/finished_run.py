@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 from tokenmill.schemas.columns import to_table
-from tokenmill.schemas.documents import FailedRow
+from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.knowledge import RefusedRephrasing, Rephrasing
 from tokenmill.schemas.manifest import Manifest
 from tokenmill.schemas.verdicts import Finding, Judgement
@@ -148,7 +148,8 @@ def failed(i: int) -> FailedRow:
         ("CallRefused", "HTTP 400: this model's maximum context length is 8192 tokens"),
     )[i % 2]
     step = "read" if error == "empty_text" else "rollout"
-    return FailedRow(f"doc-{i}/0", f"doc-{i}", "articles.jsonl", i, step, error, message, "Beginning of document.")
+    place = {"source_id": f"doc-{i}", "source_file": "articles.jsonl", "source_row": i}
+    return failed_row(f"doc-{i}/0", step, error, message, "Beginning of document.", **place)
 
 
 def _high(rng: random.Random) -> float:

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
-from tokenmill.pipelines.report import figures
+from tokenmill.pipelines.report import formatting
 from tokenmill.pipelines.report.card import write_card
 from tokenmill.pipelines.report.card_metadata import size_category
 from tokenmill.pipelines.report.licenses import HUB_LICENSES, hub_license, license_metadata, obligations
@@ -272,7 +272,7 @@ class TestHostileRows:
 
     def test_the_sample_stands_in_a_code_block_as_it_is(self, hostile):
         fences = [t.content for t in MARKDOWN.parse(body(hostile)) if t.type == "fence"]
-        assert figures.visible(finished_run.HOSTILE) + "\n" in fences
+        assert formatting.visible(finished_run.HOSTILE) + "\n" in fences
 
     def test_nothing_invisible_is_left(self, hostile):
         text = (hostile / "README.md").read_text()
@@ -288,16 +288,16 @@ class TestQuoting:
     @given(ANY_TEXT)
     @settings(max_examples=300, deadline=None)
     def test_a_fence_holds_any_text(self, text):
-        tokens = MARKDOWN.parse(f"before\n\n{figures.fenced(text)}\n\nafter")
+        tokens = MARKDOWN.parse(f"before\n\n{formatting.fenced(text)}\n\nafter")
         assert [t.type for t in tokens].count("fence") == 1
         (fence,) = (t for t in tokens if t.type == "fence")
-        assert fence.content == figures.visible(text) + "\n"
+        assert fence.content == formatting.visible(text) + "\n"
         assert tokens[-2].content == "after"
 
     @given(ANY_TEXT)
     @settings(max_examples=300, deadline=None)
     def test_a_code_span_holds_any_line_in_a_table_cell(self, text):
-        tokens = MARKDOWN.parse(f"| a | b |\n|---|---|\n| x{figures.code(text)} | end |\n")
+        tokens = MARKDOWN.parse(f"| a | b |\n|---|---|\n| x{formatting.code(text)} | end |\n")
         cells = [t for t in tokens if t.type == "inline"][2:]
         assert len(cells) == 2 and cells[1].content == "end"
         assert {c.type for c in cells[0].children} <= {"text", "code_inline"}
@@ -305,7 +305,7 @@ class TestQuoting:
     @given(ANY_TEXT)
     @settings(max_examples=300, deadline=None)
     def test_prose_is_only_text(self, text):
-        (inline,) = (t for t in MARKDOWN.parse(f"said: {figures.prose(text)}") if t.type == "inline")
+        (inline,) = (t for t in MARKDOWN.parse(f"said: {formatting.prose(text)}") if t.type == "inline")
         assert {c.type for c in inline.children} <= {"text", "text_special"}
 
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenmill.pipelines.report import charts, figures
+from tokenmill.pipelines.report import charts, formatting
 from tokenmill.pipelines.report.highlight import marked, quoted
 from tokenmill.pipelines.report.html import write_report
 from tokenmill.pipelines.report.survey import survey_run
@@ -238,11 +238,6 @@ class TestSamples:
         assert order == sorted(order)
         assert page.of("article", data_repaired="yes")
 
-    def test_without_the_judge_texts_are_shown_unmarked(self, tmp_path, monkeypatch):
-        monkeypatch.setitem(__import__("sys").modules, "tokenmill.judges.facts.coverage", None)
-        page = made(tmp_path / "run", accepted=3, rejected=0)
-        assert len(page.of("article")) == 6 and "Saltby" in page.text
-
     def test_rows_of_another_job_are_shown_too(self, tmp_path):
         import pyarrow as pa
 
@@ -310,7 +305,7 @@ class TestMarks:
     def test_marks_change_no_character(self, given_, limit):
         text, layers = given_
         shown = str(marked(text, layers, limit))
-        assert html.unescape(re.sub(r"</?mark[^>]*>", "", shown)) == figures.visible(text[:limit])
+        assert html.unescape(re.sub(r"</?mark[^>]*>", "", shown)) == formatting.visible(text[:limit])
 
     def test_overlapping_spans_carry_both_classes(self):
         shown = marked("abcdef", {"lost": [(0, 4, "name_lost")], "quote": [(2, 6, "quoted")]}, 100)
@@ -346,10 +341,10 @@ class TestCharts:
         ],
     )
     def test_shares_never_round_something_to_nothing(self, part, whole, said):
-        assert figures.share(part, whole) == said
+        assert formatting.share(part, whole) == said
 
     @pytest.mark.parametrize(
         ("n", "said"), [(0, "0"), (999, "999"), (1000, "1k"), (999_700, "1M"), (12_345, "12.3k"), (4.56e9, "4.56B")]
     )
     def test_compact(self, n, said):
-        assert figures.compact(n) == said
+        assert formatting.compact(n) == said

@@ -1,15 +1,24 @@
 """How a pipeline is run through: its counters, and what is told where it ends early."""
 
+import gc
+import json
+import logging
 import os
+import signal
+import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
 import apache_beam as beam
 import orjson
 import pytest
+from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import Metrics
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from tokenmill.bench.servers.mill import Writer, documents
+from tokenmill.bench.servers.scripted import ScriptedServer
 from tokenmill.inference.errors import BudgetSpent
 from tokenmill.inference.roles import Models
 from tokenmill.pipelines.runs.errors import RunFailed
@@ -18,6 +27,8 @@ from tokenmill.pipelines.runs.forkserver import _Printed
 from tokenmill.pipelines.runs.inputs import Inputs
 from tokenmill.pipelines.runs.runner import Runner, run_through
 from tokenmill.pipelines.transforms import NAMESPACE
+
+from tests.objectstore import Shared  # noqa: F401  (worker processes that import this file know it, too)
 
 
 def counted(row):
@@ -61,18 +72,57 @@ def test_what_beam_adds_to_a_reason_is_left_out():
         run_through(piped(stops), "")
 
 
-def test_what_workers_printed_is_kept_where_a_run_broke(tmp_path):
+def reads_where_a_flag_points(row):
+    with FileSystems.open("shared://letter.txt") as file:
+        Metrics.counter(NAMESPACE, file.read().decode()).inc()
+
+
+def in_processes(tmp_path, step, *flags):
+    """Counters of a pipeline that worker processes run."""
     out, state = OutputFolder(str(tmp_path / "out")), tmp_path / "state"
     state.mkdir()
     (tmp_path / "out").mkdir()
     out.begin()
-    job = SimpleNamespace(build=lambda root, *_: root | beam.Create([1]) | beam.Map(breaks))
+    job = SimpleNamespace(build=lambda root, *_: root | beam.Create([1, 2, 3]) | beam.Map(step))
     models = Models(roles={}, cache="", run="", state=str(state))
-    runner = Runner(PipelineOptions(["--direct_num_workers=2"]), local=True, processes=True)
+    runner = Runner(PipelineOptions(["--direct_num_workers=2", *flags]), local=True, processes=True)
+    return runner.execute(job, models, Inputs((), (), 0), out, 1)  # type: ignore[arg-type]
+
+
+def test_what_workers_printed_is_kept_where_a_run_broke(tmp_path):
     kept = tmp_path / "out" / ".unfinished" / "worker.log"
     with pytest.raises(RunFailed, match=f"a disk is full.*; {kept} has"):
-        runner.execute(job, models, Inputs((), (), 0), out, 1)  # type: ignore[arg-type]
+        in_processes(tmp_path, breaks)
     assert "RuntimeError: a disk is full" in kept.read_text()
+
+
+def test_worker_processes_know_the_flags_wherever_they_were_given(tmp_path, monkeypatch):
+    (tmp_path / "letter.txt").write_text("well read")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    assert in_processes(tmp_path, reads_where_a_flag_points, f"--s3_endpoint_url={tmp_path}") == {"well read": 3}
+
+
+@pytest.mark.parametrize("mode", ["in_memory", "multi_processing"])
+def test_a_run_leaves_this_process_as_it_was(tmp_path, run, mode):
+    def settings():
+        loggers = [logging.getLogger(name) for name in ("", "apache_beam", "tokenmill")]
+        return [
+            dict(os.environ),
+            sys.path[:],
+            (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count()),
+            [(log.level, log.disabled, log.handlers[:]) for log in loggers],
+            [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)],
+            (sys.excepthook, threading.excepthook),
+        ]
+
+    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in documents(4, 4)))
+    with ScriptedServer(Writer()) as server:
+        before = settings()
+        argv = ["knowledge", "--input", tmp_path / "corpus.jsonl", "--output", tmp_path / "out", "--llm", server.spec]
+        workers = 2 if mode == "multi_processing" else 1
+        code, *_ = run(*argv, "--no-similarity", f"--direct_running_mode={mode}", f"--direct_num_workers={workers}")
+        assert code == 0 and settings() == before
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")

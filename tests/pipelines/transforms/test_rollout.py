@@ -5,11 +5,15 @@ import inspect
 import threading
 import time
 
+import apache_beam as beam
 import pytest
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from tokenmill.bench.servers.scripted import ScriptedServer
 from tokenmill.inference.errors import BudgetSpent
 from tokenmill.inference.roles import Models, Role
-from tokenmill.pipelines.transforms.rollout import HANDED_OVER, Accepted, _Roll
+from tokenmill.pipelines.runs.errors import RunFailed
+from tokenmill.pipelines.runs.runner import run_through
+from tokenmill.pipelines.transforms.rollout import HANDED_OVER, Accepted, Rollout, _Roll
 
 
 class Gate:
@@ -68,3 +72,39 @@ def test_rows_that_wait_when_a_bundle_breaks_further_on_are_let_go(tmp_path):
         (waiting,) = roll._waiting
         roll.teardown()
     assert inspect.getcoroutinestate(waiting) == inspect.CORO_CLOSED
+
+
+class Broken:
+    """Row 1 ends in an error of which no row of `failed` can be made; the others take a moment."""
+
+    row_type = rejected_type = object
+
+    def __init__(self, error):
+        self.error = error
+
+    async def __call__(self, row, ask):
+        await asyncio.sleep(0.01)
+        if row == 1:
+            raise self.error
+        return Accepted(row)
+
+    def failed(self, row, error, message):
+        raise KeyError(f"no column for {message}")
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ValueError("row 1"), "a rollout broke: KeyError: 'no column for row 1'"),
+        (asyncio.CancelledError(), "a rollout broke: CancelledError"),
+        (SystemExit(3), "a rollout broke: SystemExit: 3"),
+    ],
+)
+def test_a_rollout_that_cannot_even_fail_ends_the_run_in_one_line(tmp_path, error, told):
+    models = Models({"writer": Role("m@http://localhost:1/v1")}, str(tmp_path / "answers.sqlite"), "run")
+    pipeline = beam.Pipeline(runner=FnApiRunner())
+    pipeline | beam.Create(range(5)) | Rollout(Broken(error), models)
+    with pytest.raises(RunFailed, match=told) as broken:
+        run_through(pipeline, "")
+    assert "\n" not in str(broken.value)

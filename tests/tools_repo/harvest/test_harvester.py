@@ -12,19 +12,17 @@ import psutil
 import pytest
 from tokenmill.tools_repo.harvest.harvester import Harvester, HarvestFailed
 from tokenmill.tools_repo.harvest.servers import SHIPPED, Server, ServerInvalid, parse_server, read_servers
-from tokenmill.tools_repo.sandbox.base import MIB, Limits, SandboxUnavailable
+from tokenmill.tools_repo.sandbox.base import MIB, Limits
 from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
 
 from tests.outputs import rows
+from tests.tools_repo.sandboxed import needs_sandbox
 from tokenmill import cli
 
 SCRIPT = Path(__file__).with_name("tiny_server.py")
 MOUNTS = (str(SCRIPT.parent), sys.prefix, *({sys.base_prefix} - {sys.prefix}))
 
-try:
-    Bubblewrap().check()
-except SandboxUnavailable as error:
-    pytest.skip(str(error), allow_module_level=True)
+pytestmark = needs_sandbox
 
 
 def line(mode, **fields):

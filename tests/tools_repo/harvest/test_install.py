@@ -7,15 +7,12 @@ import pytest
 from tokenmill.tools_repo.harvest.harvester import Harvester, HarvestFailed
 from tokenmill.tools_repo.harvest.install import Installer, InstallFailed
 from tokenmill.tools_repo.harvest.servers import parse_server
-from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
 from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
 
 from tests.tools_repo.harvest.registries import Registries, npm_package, sdist, wheel
+from tests.tools_repo.sandboxed import needs_sandbox
 
-try:
-    Bubblewrap().check()
-except SandboxUnavailable as error:
-    pytest.skip(str(error), allow_module_level=True)
+pytestmark = needs_sandbox
 
 needs_npm = pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed")
 

@@ -151,6 +151,8 @@ def test_a_body_whose_names_collide_stays_apart():
         {"openapi": "3.1.0", "paths": {"/a": {"$ref": "#/paths/~1a"}}},
         {"openapi": "3.1.0", "paths": {"/a": {"get": {"parameters": [{"$ref": "#/components/no"}]}}}},
         {"openapi": "3.1.0", "paths": {"/a": {"get": {"parameters": "x"}}}},
+        {"openapi": "3.1.0", "paths": {"/a": {"get": {}}}, "info": "x"},
+        {"openapi": "3.1.0", "paths": {"/a": {"get": {}}}, "info": {"license": "MIT"}},
     ],
 )
 def test_a_document_that_is_not_built_like_one_is_refused(broken):

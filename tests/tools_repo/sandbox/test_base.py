@@ -15,13 +15,12 @@ import pytest
 from tokenmill.tools_repo.sandbox.base import HOME, MIB, Command, Limits, Mount, SandboxUnavailable, run
 from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap, interpreter
 
+from tests.tools_repo.sandboxed import needs_sandbox
+
 SANDBOX = Bubblewrap()
 PYTHON, PYTHON_MOUNTS = interpreter()
 
-try:
-    SANDBOX.check()
-except SandboxUnavailable as error:
-    pytest.skip(str(error), allow_module_level=True)
+pytestmark = needs_sandbox
 
 
 def command(*argv, mounts=(), env=None, network=False, **limits):
@@ -364,6 +363,8 @@ def test_nothing_is_left_when_we_are_killed():
 import asyncio
 from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
 from tokenmill.tools_repo.sandbox.base import Command, run
+
+from tests.tools_repo.sandboxed import needs_sandbox
 asyncio.run(run(Bubblewrap(), Command(("sh", "-c", "setsid sleep 61 & : {token}; sleep 60; :"))))
 """
     parent = subprocess.Popen([sys.executable, "-c", code])

@@ -1,4 +1,4 @@
-"""Ways out of the sandbox that `test_sandbox` does not try: the kernel's memory, the process above, files read back."""
+"""Ways out of the sandbox that `test_base` does not try: the kernel's memory, the process above, files read back."""
 
 import asyncio
 import os

@@ -8,7 +8,6 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenmill.inference.call import Usage
 from tokenmill.schemas.agentic import ChatMessage, ToolCall, ToolCallFunction
 from tokenmill.tools_repo.users.check import Knowledge, UserCheck
 from tokenmill.tools_repo.users.simulate import PROMPTS, SimulatedUser, draw_persona
@@ -44,8 +43,8 @@ def say(player, messages, *answers):
 
 def test_the_first_message_opens_the_conversation():
     turn, ask = say(user(), talk(), said("hello, a parcel here is not mine, can you take it back? Mara Lind"))
-    assert (turn.done, turn.gave_up, turn.problem, turn.model_calls) == (False, False, "", 1)
-    assert turn.text.startswith("hello") and turn.usage == Usage(10, 5)
+    assert (turn.done, turn.gave_up, turn.problem) == (False, False, "")
+    assert turn.text.startswith("hello")
     (body,) = ask.asked
     assert body["to"] == "user" and body["attempt"] == body["seed"]
     assert offered(body) == ["go_on"], (
@@ -108,11 +107,10 @@ def test_every_turn_of_every_try_is_a_call_of_its_own_and_the_same_again():
 def test_a_turn_that_is_no_users_is_asked_for_again_with_the_finding(wrong):
     messages = talk("Take it back.", "Which parcel is it, and what is it worth?")
     turn, ask = say(user(), messages, said(wrong), said("it is P-103 and worth 1240.50 dollars"))
-    assert not turn.problem and turn.text.startswith("it is P-103") and turn.model_calls == 2
-    assert turn.usage == Usage(20, 10) and len(ask.asked[1]["messages"]) == 4
+    assert not turn.problem and turn.text.startswith("it is P-103")
+    assert len(ask.asked[1]["messages"]) == 4
     turn, ask = say(user(), messages, said(wrong))
     assert turn.problem and not turn.text and not turn.done and len(ask.asked) == 4
-    assert turn.usage == Usage(40, 20)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +126,7 @@ def test_a_turn_that_is_no_users_is_asked_for_again_with_the_finding(wrong):
 )
 def test_what_people_write_passes(honest):
     turn, _ = say(user(), talk("Take it back.", "Which parcel is it?"), said(honest))
-    assert (turn.text, turn.problem, turn.model_calls) == (honest, "", 1)
+    assert (turn.text, turn.problem) == (honest, "")
 
 
 @pytest.mark.parametrize(
@@ -136,7 +134,7 @@ def test_what_people_write_passes(honest):
 )
 def test_what_is_told_only_when_asked_is_not_in_the_first_message(early):
     turn, ask = say(user(), talk(), said(early), said("A parcel must go back."))
-    assert turn.text == "A parcel must go back." and turn.model_calls == 2
+    assert turn.text == "A parcel must go back."
     assert "before the assistant has asked" in ask.asked[1]["messages"][-1]["content"]
     assert say(user(), talk("A parcel must go back.", "Which, and who are you?"), said(early))[0].text == early
 
@@ -148,7 +146,7 @@ def test_it_may_use_what_the_agent_has_told_but_does_not_repeat_the_agents_words
     messages = talk("Take it back.", told)
     assert say(user(), messages, said("R-55120, noted."))[0].text
     turn, _ = say(user(), messages, said(told), said("thanks", "done"))
-    assert turn.done and turn.model_calls == 2
+    assert turn.done
 
 
 def test_it_does_not_end_before_it_has_asked_for_anything():
@@ -198,7 +196,7 @@ def test_planted_instructions_stay_inside_their_fences():
 
 def test_an_answer_that_is_no_json_is_a_problem_and_not_a_crash():
     turn, ask = say(user(), talk("Take it back.", "I see."), "no json at all")
-    assert "no valid JSON answer" in turn.problem and len(ask.asked) == 4 and turn.usage == Usage(40, 20)
+    assert "no valid JSON answer" in turn.problem and len(ask.asked) == 4
 
 
 def test_personas_are_many_distinct_and_drawn_evenly():

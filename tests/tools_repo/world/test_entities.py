@@ -112,25 +112,25 @@ def test_a_design_is_two_calls_and_its_state_meets_its_model():
     designed = run()
     assert json.loads(designed.state) == STATE
     assert EntityModel.parse(designed.entities).check(json.loads(designed.state)) == []
-    assert designed.model_calls == 2 and designed.usage.total == 30
+    assert len(ask.asked) == 2
     assert all(body["temperature"] == 0.7 and body["to"] == "writer" for body in ask.asked)
     assert "cancel_order" in ask.asked[0]["messages"][-1]["content"]
 
 
-def test_findings_are_fed_back_and_paid_for():
+def test_findings_are_fed_back():
     dangling = copy.deepcopy(LISTS)
     dangling["Order"][0]["customer_id"] = "CUS-404"
     ask, run = design([json.dumps(KINDS), json.dumps(dangling), json.dumps(LISTS)])
-    designed = run()
-    assert designed.model_calls == 3 and designed.usage.total == 45
+    run()
+    assert len(ask.asked) == 3
     assert "CUS-404" in ask.asked[2]["messages"][-1]["content"]
 
 
-def test_a_design_that_stays_wrong_fails_with_what_it_cost():
+def test_a_design_that_stays_wrong_fails():
     ask, run = design(["no", "{}", "[]", "more"])
-    with pytest.raises(DesignFailed) as failed:
+    with pytest.raises(DesignFailed):
         run()
-    assert failed.value.model_calls == 3 and failed.value.usage.total == 45 and len(ask.asked) == 3
+    assert len(ask.asked) == 3
 
 
 def test_a_planted_instruction_stays_inside_its_fence():

@@ -34,8 +34,8 @@ def test_a_result_and_its_patch_become_the_call_and_the_state():
     ask, world, go = simulate([answer(**RIGHT)], [("cancel_order", {"order_id": "ORD-10"})], temperature=0.3)
     (result,) = go()
     assert json.loads(result.content) == RIGHT["result"] and json.loads(result.patch) == CANCELLED
-    assert (result.engine, result.error, result.outcome, result.model_calls) == ("simulator", "", "success", 1)
-    assert world.state == apply(STATE, CANCELLED) and result.usage.total == 15
+    assert (result.engine, result.error, result.outcome) == ("simulator", "", "success")
+    assert world.state == apply(STATE, CANCELLED)
     assert ask.asked[0]["to"] == "tools" and ask.asked[0]["temperature"] == 0.3
 
 
@@ -96,16 +96,16 @@ def test_a_wrong_answer_is_asked_for_again_with_the_reason(what):
     ask, world, go = simulate([answer(**parts), answer(**right)], [(name, given)])
     (result,) = go()
     assert said in ask.asked[1]["messages"][-1]["content"]
-    assert json.loads(result.content) == right["result"] and result.model_calls == 2
+    assert json.loads(result.content) == right["result"] and len(ask.asked) == 2
     assert world.state == (apply(STATE, CANCELLED) if name == "cancel_order" else STATE)
 
 
 def test_a_simulation_that_stays_wrong_raises_and_leaves_the_state():
     wrong = answer(**WRONG["a kind that the tool does not write"][1])
     ask, world, go = simulate([wrong] * 9, [("cancel_order", {"order_id": "ORD-10"})], tries=2)
-    with pytest.raises(SimulationFailed, match="cancel_order") as failed:
+    with pytest.raises(SimulationFailed, match="cancel_order"):
         go()
-    assert len(ask.asked) == failed.value.model_calls == 2 and failed.value.usage.total == 30 and world.state == STATE
+    assert len(ask.asked) == 2 and world.state == STATE
 
 
 def test_a_failed_precondition_is_an_error_of_the_tool():

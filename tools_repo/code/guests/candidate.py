@@ -4,16 +4,17 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
-from common import lay_out, read_job  # ours, sent along
-from values import Unsendable, decode, encode  # ours, sent along
+from tokenmill.tools_repo.code.guests.common import lay_out, read_job  # ours, sent along
+from tokenmill.tools_repo.code.guests.values import Unsendable, decode, encode  # ours, sent along
 
 
-def exits(error):
+def exits(error: BaseException) -> bool:
     return isinstance(error, SystemExit) and error.code in (0, None)
 
 
-def serve():
+def serve() -> None:
     job = json.loads(read_job())
     root = Path(os.environ["HOME"], "workspace")
     lay_out(root, job["files"])
@@ -23,13 +24,13 @@ def serve():
         os.dup2(null.fileno(), 0)
         os.dup2(null.fileno(), 1)
 
-    def say(value):
+    def say(value: object) -> None:
         channel.write(json.dumps(value).encode() + b"\n")
 
     sys.set_int_max_str_digits(0)
     sys.path.insert(0, str(root))
     os.chdir(root)
-    space = {"__name__": "solution", "__file__": str(root / job["module"])}
+    space: dict[str, Any] = {"__name__": "solution", "__file__": str(root / job["module"])}
     try:
         code = compile((root / job["module"]).read_text(encoding="utf-8"), job["module"], "exec")
         exec(code, space)

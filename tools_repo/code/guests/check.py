@@ -6,8 +6,9 @@ import json
 import os
 import random
 import sys
+from typing import Any
 
-from values import Unsendable, decode, encode, raised  # ours, sent along
+from tokenmill.tools_repo.code.guests.values import Unsendable, decode, encode, raised  # ours, sent along
 
 
 class Gone(BaseException):
@@ -17,11 +18,11 @@ class Gone(BaseException):
 class Numbered(ast.NodeTransformer):
     """Turns every assertion of `check` that asserts something into one that is recorded and does not end the check."""
 
-    def __init__(self, own):
+    def __init__(self, own: str) -> None:
         self.count = 0
         self.own = own
 
-    def visit_Assert(self, node):
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         if isinstance(node.test, ast.Constant):
             return ast.copy_location(ast.Pass(), node)
         self.count += 1
@@ -41,21 +42,21 @@ class Numbered(ast.NodeTransformer):
 class Recorded:
     """What became of each assertion; one in a loop holds when it held each time."""
 
-    def __init__(self):
-        self.outcomes = {}
+    def __init__(self) -> None:
+        self.outcomes: dict[str, list[str]] = {}
 
-    def __call__(self, number):
+    def __call__(self, number: int) -> "_One":
         return _One(self.outcomes, f"check:{number}")
 
 
 class _One:
-    def __init__(self, outcomes, name):
+    def __init__(self, outcomes: dict[str, list[str]], name: str) -> None:
         self.outcomes, self.name = outcomes, name
 
-    def __enter__(self):
-        return self
+    def __enter__(self) -> None:
+        pass
 
-    def __exit__(self, kind, error, trace):
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         if kind is None:
             self.outcomes.setdefault(self.name, ["passed", ""])
             return False
@@ -68,7 +69,7 @@ class _One:
         return issubclass(kind, Exception)
 
 
-def main():
+def main() -> None:
     lines = os.fdopen(os.dup(0), "rb")
     channel = os.fdopen(os.dup(1), "wb", buffering=0)
     with open("/dev/null", "r+b") as null:  # noqa: PTH123
@@ -78,7 +79,7 @@ def main():
     job = json.loads(lines.readline())
     recorded = Recorded()
 
-    def candidate(*args, **kwargs):
+    def candidate(*args: Any, **kwargs: Any) -> Any:
         try:
             asked = [encode(args), encode(kwargs)]
         except Unsendable as error:
@@ -95,15 +96,15 @@ def main():
             raise TypeError(told["unsendable"])
         raise Gone(told.get("gone", "no answer"))
 
-    unsendable = []
+    unsendable: list[str] = []
     own = "_recorded_" + os.urandom(8).hex()
     tree = ast.parse(job["test"])
     numbered = Numbered(own)
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == "check":
             numbered.visit(node)
-    space = {"__name__": "hidden", own: recorded}
-    told = {"outcomes": recorded.outcomes, "broken": "", "count": numbered.count}
+    space: dict[str, Any] = {"__name__": "hidden", own: recorded}
+    told: dict[str, Any] = {"outcomes": recorded.outcomes, "broken": "", "count": numbered.count}
     random.seed(job["seed"])
     try:
         exec(compile(job["prelude"], "prelude.py", "exec"), space)

@@ -8,23 +8,25 @@ import signal
 import stat
 import sys
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 PR_SET_DUMPABLE, PR_SET_CHILD_SUBREAPER = 4, 36
 DERIVED = {"__pycache__", ".pytest_cache"}
 
 
-def prctl(option, value):
+def prctl(option: int, value: int) -> None:
     if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")
 
 
-def hide():
+def hide() -> None:
     """From now on other processes of this user can neither read nor write this one's memory or open files."""
     prctl(PR_SET_DUMPABLE, 0)
 
 
-def keep_channel():
+def keep_channel() -> BinaryIO:
     """The result channel as a private file; what is printed from now on goes nowhere."""
     channel = os.fdopen(os.dup(1), "wb", buffering=0)
     with Path("/dev/null").open("r+b") as null:
@@ -33,12 +35,12 @@ def keep_channel():
     return channel
 
 
-def adopt():
+def adopt() -> None:
     """Become the parent of every process below whose own parent ends, so that none gets away."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
-def end_children(seconds=5.0):
+def end_children(seconds: float = 5.0) -> None:
     """Kill every process below this one."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -54,8 +56,9 @@ def end_children(seconds=5.0):
         time.sleep(0.002)
 
 
-def descendants(pid):
-    found, todo = [], [pid]
+def descendants(pid: int) -> list[int]:
+    found: list[int] = []
+    todo = [pid]
     while todo:
         current = todo.pop()
         with contextlib.suppress(OSError, ValueError):
@@ -66,7 +69,7 @@ def descendants(pid):
     return found
 
 
-def lay_out(root, rows):
+def lay_out(root: Path, rows: Iterable[Sequence[str]]) -> None:
     """Write the files of a workspace. Links last, so that no file is written through one."""
     root.mkdir(parents=True, exist_ok=True)
     for path, mode, content in sorted(rows, key=lambda row: row[1] == "l"):
@@ -79,9 +82,10 @@ def lay_out(root, rows):
             place.chmod(0o755 if mode == "x" else 0o644)
 
 
-def collect(root, max_files, max_bytes):
+def collect(root: Path, max_files: int, max_bytes: int) -> dict[str, list[str]] | None:
     """{path: [path, mode, content]} of all files and links below; None when they are too many or too large."""
-    found, size, todo = {}, 0, [root]
+    found: dict[str, list[str]] = {}
+    size, todo = 0, [root]
     while todo:
         folder = todo.pop()
         try:
@@ -111,5 +115,5 @@ def collect(root, max_files, max_bytes):
     return found
 
 
-def read_job():
+def read_job() -> bytes:
     return sys.stdin.buffer.readline()

@@ -10,14 +10,23 @@ import tempfile
 import time
 from pathlib import Path
 
-from common import adopt, collect, end_children, hide, keep_channel, lay_out, read_job  # ours, sent along
+from tokenmill.tools_repo.code.guests.common import (  # ours, sent along
+    adopt,
+    collect,
+    end_children,
+    hide,
+    keep_channel,
+    lay_out,
+    read_job,
+)
 
 
-def follow(process, seconds, keep):
+def follow(process: subprocess.Popen[bytes], seconds: float, keep: int) -> tuple[bytes, bytes, int, bool]:
     """Read what a process prints until it ends; (beginning, end, bytes left out between, whether time ran out)."""
     head, tail, omitted, late = b"", b"", 0, False
     end = time.monotonic() + seconds
     ended = None
+    assert process.stdout is not None
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         while True:
@@ -42,7 +51,7 @@ def follow(process, seconds, keep):
     return head, tail, omitted, late
 
 
-def main():
+def main() -> None:
     hide()
     adopt()
     job = json.loads(read_job())
@@ -68,6 +77,7 @@ def main():
         process.wait(5)
     end_children()
     before = {row[0]: row for row in job["files"]}
+    after: dict[str, list[str]] | None
     try:
         after = collect(root, job["max_files"], job["max_bytes"])
     except FileNotFoundError:

@@ -17,10 +17,12 @@ import sys
 import time
 import types
 import unittest
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
-from common import (
+from tokenmill.tools_repo.code.guests.common import (  # ours, sent along
     PR_SET_DUMPABLE,
     adopt,
     end_children,
@@ -29,13 +31,14 @@ from common import (
     lay_out,
     prctl,
     read_job,
-)  # ours, sent along
+)
 
 sys.path.insert(0, os.environ.get("PYTHONPATH", ""))
 import _pytest.assertion.rewrite as rewriting
 import pytest
 
-lies, peeks = [], []
+lies: list[str] = []
+peeks: list[str] = []
 GENUINE = "_genuine_" + os.urandom(8).hex()
 
 
@@ -43,7 +46,7 @@ class EqualToAll(BaseException):
     """A compared value claims to equal whatever it is compared with."""
 
 
-def genuine(value):
+def genuine(value: Any) -> Any:
     """The value itself, unless it equals something that nobody can know."""
     if type(value).__module__ != "builtins" and value is not mock.ANY:
         try:
@@ -60,51 +63,49 @@ def genuine(value):
 class Stranger:
     """Equal to nothing."""
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return False
-
-    __hash__ = None
 
 
 class Genuine(ast.NodeTransformer):
     """Has every value that an assertion compares looked at."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.inside = 0
 
-    def visit_Assert(self, node):
+    def visit_Assert(self, node: ast.Assert) -> ast.Assert:
         self.inside += 1
         node.test = self.visit(node.test)
         self.inside -= 1
         return node
 
-    def visit_Compare(self, node):
+    def visit_Compare(self, node: ast.Compare) -> ast.Compare:
         self.generic_visit(node)
         if self.inside:
             node.left = _looked_at(node.left)
             node.comparators = [_looked_at(each) for each in node.comparators]
         return node
 
-    def visit_Call(self, node):
+    def visit_Call(self, node: ast.Call) -> ast.Call:
         self.generic_visit(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr.startswith("assert"):
             node.args = [arg if isinstance(arg, ast.Starred) else _looked_at(arg) for arg in node.args]
         return node
 
 
-def _looked_at(node):
+def _looked_at(node: ast.expr) -> ast.expr:
     if isinstance(node, ast.Constant):
         return node
     call = ast.Call(func=ast.Name(id=GENUINE, ctx=ast.Load()), args=[node], keywords=[])
     return ast.fix_missing_locations(ast.copy_location(call, node))
 
 
-def looked_at(rewrite):
+def looked_at(rewrite: Callable[..., None]) -> Callable[..., None]:
     """pytest's own rewriting of assertions, after ours."""
 
-    def both(tree, source, module_path=None, config=None):
+    def both(tree: ast.Module, source: bytes, module_path: str | None = None, config: Any = None) -> None:
         Genuine().visit(tree)
-        return rewrite(tree, source, module_path, config)
+        rewrite(tree, source, module_path, config)
 
     return both
 
@@ -116,24 +117,24 @@ hide()
 class Recorder:
     """Collects the reports of one test's phases."""
 
-    def __init__(self):
-        self.reports = []
+    def __init__(self) -> None:
+        self.reports: list[tuple[str | None, str, bool, str]] = []
         self.trouble = ""
         self.exiting = False
 
-    def pytest_runtest_logreport(self, report):
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.reports.append((report.when, report.outcome, hasattr(report, "wasxfail"), str(report.longrepr or "")))
 
-    def pytest_collectreport(self, report):
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
             self.trouble = str(report.longrepr)
 
-    def pytest_internalerror(self, excrepr, excinfo):
+    def pytest_internalerror(self, excrepr: object, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         self.trouble = str(excrepr)
-        self.exiting = excinfo.errisinstance(SystemExit) and excinfo.value.code in (0, None)
+        self.exiting = isinstance(excinfo.value, SystemExit) and excinfo.value.code in (0, None)
 
 
-def outcome_of(recorder):
+def outcome_of(recorder: Recorder) -> tuple[str, str]:
     """(outcome, detail) of one test function, all its parameters together."""
     calls = [r for r in recorder.reports if r[0] == "call"]
     bad = next((r for r in recorder.reports if r[1] == "failed"), None)
@@ -147,7 +148,7 @@ def outcome_of(recorder):
 
 
 class Canary(unittest.TestCase):
-    def false_ones(self):
+    def false_ones(self) -> Iterator[Callable[[], object]]:
         yield lambda: self.assertEqual(1, 2)
         yield lambda: self.assertTrue(False)
         yield lambda: self.assertIn(1, [2])
@@ -156,11 +157,11 @@ class Canary(unittest.TestCase):
         yield lambda: self.assertRaises(ValueError, int, "1")
         yield lambda: self.fail()
 
-    def runTest(self):
+    def runTest(self) -> None:
         self.assertEqual([1], [2])
 
 
-def sings():
+def sings() -> str:
     """The first canary that does not fail; empty when all do. Builtins are asked too: `==` of plain values, `len`, `sorted`."""
     canary = Canary()
     for number, false in enumerate(canary.false_ones()):
@@ -185,18 +186,18 @@ def sings():
     return ""
 
 
-def watch(hidden):
+def watch(hidden: set[str]) -> None:
     """Note when anything but the runner and the tests themselves opens a hidden test. Such a hook cannot be taken off."""
     own = (sys.base_prefix, os.environ.get("PYTHONPATH") or "?", "<frozen")
     getframe = sys._getframe
 
-    def hook(event, given):
+    def hook(event: str, given: tuple[Any, ...]) -> None:
         if event != "open" or not isinstance(given[0], (str, bytes)):
             return
         path = os.path.realpath(os.fsdecode(given[0]))
         if path not in hidden:
             return
-        frame = getframe(1)
+        frame: types.FrameType | None = getframe(1)
         while frame is not None:
             name = frame.f_code.co_filename
             if name in hidden or name.startswith(own[1]):
@@ -209,14 +210,14 @@ def watch(hidden):
     sys.addaudithook(hook)
 
 
-def options(root):
+def options(root: Path) -> list[str]:
     unneeded = [
         part for name in ("cacheprovider", "faulthandler", "unraisableexception") for part in ("-p", f"no:{name}")
     ]
     return ["-q", *unneeded, "-o", "addopts=", f"--rootdir={root}", "--tb=line"]
 
 
-def warm_up(folder):
+def warm_up(folder: Path) -> None:
     """Have pytest import all that it needs, once and not in each test's process; no tested code is near."""
     folder.mkdir()
     (folder / "test_warm_up.py").write_text("def test_one():\n    assert [1] != [2]\n")
@@ -226,7 +227,7 @@ def warm_up(folder):
     sys.path[:] = [path for path in sys.path if path != str(folder)]
 
 
-def one_test(root, name, hidden, pipe, nonce):
+def one_test(root: Path, name: str, hidden: set[str], pipe: int, nonce: str) -> None:
     """In the test's own process: run it and report through the pipe."""
     os.setsid()
     prctl(PR_SET_DUMPABLE, 1)
@@ -255,12 +256,19 @@ def one_test(root, name, hidden, pipe, nonce):
             pytest.main([*options(root), canary_file.name], plugins=[second])
             if outcome_of(second)[0] != "failed":
                 canary = "a failing test counts as passed"
-    told = {"nonce": nonce, "outcome": outcome, "detail": detail[-400:], "canary": canary}
-    told.update(exiting=recorder.exiting, lying=bool(lies), peeking=bool(peeks))
+    told = {
+        "nonce": nonce,
+        "outcome": outcome,
+        "detail": detail[-400:],
+        "canary": canary,
+        "exiting": recorder.exiting,
+        "lying": bool(lies),
+        "peeking": bool(peeks),
+    }
     os.write(pipe, json.dumps(told).encode() + b"\n")
 
 
-def run_one(root, name, hidden, seconds):
+def run_one(root: Path, name: str, hidden: set[str], seconds: float) -> dict[str, Any]:
     """Fork, wait, and decide."""
     mine, its = os.pipe()
     nonce = os.urandom(16).hex()
@@ -305,7 +313,7 @@ def run_one(root, name, hidden, seconds):
         return {"outcome": "error", "detail": "the report is not ours", "forged": True}
 
 
-def wait_for(child, seconds):
+def wait_for(child: int, seconds: float) -> int | None:
     """Exit status of the test's process; None when it would not end."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -318,7 +326,7 @@ def wait_for(child, seconds):
     return None
 
 
-def sweep(*folders):
+def sweep(*folders: Path) -> None:
     """Remove what a test left: what it wrote could speak for the next."""
     for folder in folders:
         with contextlib.suppress(OSError):

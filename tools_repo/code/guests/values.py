@@ -4,15 +4,18 @@ compares as they do, and runs nothing of the other side's making."""
 import builtins
 import decimal
 import fractions
+from collections.abc import Callable
+from typing import Any
 
 MAX_ITEMS = 200_000
+COLLECTIONS: dict[str, type[Any]] = {"l": list, "t": tuple, "s": set, "z": frozenset}
 
 
 class Unsendable(Exception):
     """A value that has no plain form."""
 
 
-def encode(value, depth=0):
+def encode(value: Any, depth: int = 0) -> Any:
     if depth > 100:
         raise Unsendable("a value nested too deeply")
     if value is None or value is True or value is False:
@@ -29,7 +32,7 @@ def encode(value, depth=0):
         return ["b" if isinstance(value, bytes) else "a", bytes(value).hex()]
     if isinstance(value, dict):
         return ["d", [[encode(k, depth + 1), encode(v, depth + 1)] for k, v in dict.items(value)]]
-    for tag, kind in (("l", list), ("t", tuple), ("s", set), ("z", frozenset)):
+    for tag, kind in COLLECTIONS.items():
         if isinstance(value, kind):
             return [tag, [encode(item, depth + 1) for item in kind.__iter__(value)]]
     if isinstance(value, range):
@@ -46,11 +49,11 @@ def encode(value, depth=0):
     raise Unsendable(f"a value of type {type(value).__name__}")
 
 
-def decode(wire):
+def decode(wire: Any) -> Any:
     if wire is None or isinstance(wire, (bool, str)):
         return wire
     tag, *rest = wire
-    plain = {
+    plain: dict[str, Callable[..., Any]] = {
         "i": lambda text: int(text, 16),
         "f": float.fromhex,
         "c": lambda real, imag: complex(float.fromhex(real), float.fromhex(imag)),
@@ -64,10 +67,11 @@ def decode(wire):
         return plain[tag](*rest)
     if tag == "d":
         return {decode(key): decode(value) for key, value in rest[0]}
-    return {"l": list, "t": tuple, "s": set, "z": frozenset, "n": iter}[tag]([decode(item) for item in rest[0]])
+    items = [decode(item) for item in rest[0]]
+    return iter(items) if tag == "n" else COLLECTIONS[tag](items)
 
 
-def raised(name, message):
+def raised(name: object, message: str) -> Exception:
     """An exception of Python's own type of that name, or a plain one."""
     kind = getattr(builtins, str(name), None)
     if isinstance(kind, type) and issubclass(kind, Exception):

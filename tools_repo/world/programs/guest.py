@@ -5,6 +5,8 @@ One JSON job a line on stdin, one JSON answer a line on stdout. The process that
 compiles it, forks, and the child runs one job and ends. So no job sees what another one left behind.
 """
 
+from __future__ import annotations
+
 import ctypes
 import gc
 import importlib
@@ -19,6 +21,11 @@ import sys
 import time
 import types
 
+TYPE_CHECKING = False  # `typing` stays out: a larger process takes longer to fork
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
 MAX_ANSWER = 1 << 20
 MAX_RECORDED = 200
 PR_SET_DUMPABLE = 4
@@ -27,16 +34,16 @@ PR_SET_DUMPABLE = 4
 class ToolError(Exception):
     """How a tool says that a call fails."""
 
-    def __init__(self, code, message=""):
+    def __init__(self, code: object, message: object = "") -> None:
         super().__init__(message or code)
         self.code, self.message = str(code), str(message or code)
 
 
-def dumps(value):
+def dumps(value: object) -> str:
     return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
-def load(code, name="engine"):
+def load(code: types.CodeType, name: str = "engine") -> dict[str, Any]:
     """The namespace of a module that was just run."""
     module = types.ModuleType(name)
     module.__dict__["ToolError"] = ToolError
@@ -45,7 +52,9 @@ def load(code, name="engine"):
     return module.__dict__
 
 
-def perform(functions, now, state, function, arguments):
+def perform(
+    functions: Mapping[str, Any], now: str, state: str, function: str, arguments: object
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """(answer, state afterwards) of one call over the text of a state; a failed call changes nothing."""
     mine = json.loads(state)
     try:
@@ -57,7 +66,7 @@ def perform(functions, now, state, function, arguments):
         return {"broken": told(error)}, None
 
 
-def told(error):
+def told(error: BaseException) -> str:
     """An exception with the line of generated code that it comes from."""
     trace, line = error.__traceback__, 0
     while trace is not None:
@@ -68,7 +77,7 @@ def told(error):
     return f"{type(error).__name__}: {said}" + (f" (line {line})" if line else "")
 
 
-def run_call(codes, job):
+def run_call(codes: Mapping[str, types.CodeType], job: dict[str, Any]) -> dict[str, Any]:
     functions = load(codes[job["code"]])
     answer, after = perform(functions, job["now"], job["state"], job["tool"], job["arguments"])
     before = json.loads(job["state"])
@@ -81,33 +90,32 @@ def run_call(codes, job):
 class TestWorld:
     """What generated tests get: `world.call(tool, **arguments)` and `world.state`."""
 
-    def __init__(self, functions, job):
+    def __init__(self, functions: Mapping[str, Any], job: dict[str, Any]) -> None:
         self._functions, self._job = functions, job
         self.state = json.loads(job["state"])
         self.now = job["now"]
-        self.calls = []
+        self.calls: list[dict[str, Any]] = []
 
-    def call(self, tool, arguments=None, /, **named):
+    def call(self, tool: str, arguments: dict[str, Any] | None = None, /, **named: Any) -> Any:
         arguments = {**(arguments or {}), **named}
         before = dumps(self.state)
-        if tool == self._job.get("without"):
-            answer, after = {"result": {}}, None
-        elif tool not in self._job["tools"]:
-            raise LookupError(f"there is no tool named {tool!r}")
-        else:
+        answer: dict[str, Any] = {"result": {}}
+        after = None
+        if tool != self._job.get("without"):
+            if tool not in self._job["tools"]:
+                raise LookupError(f"there is no tool named {tool!r}")
             answer, after = perform(self._functions, self.now, before, self._job["tools"][tool], arguments)
         if len(self.calls) < MAX_RECORDED:
             self.calls.append({"tool": tool, "arguments": arguments, "state": json.loads(before), "answer": answer})
-        after = before if after is None else dumps(after)
         self.state.clear()  # in place, so that a test may keep a name for it
-        self.state.update(json.loads(after))
+        self.state.update(json.loads(before if after is None else dumps(after)))
         if "broken" in answer:
             raise RuntimeError(f"{tool}: {answer['broken']}")
         if "error" in answer:
             raise ToolError(answer["error"], answer["message"])
         return answer["result"]
 
-    def fails(self, tool, arguments=None, /, **named):
+    def fails(self, tool: str, arguments: dict[str, Any] | None = None, /, **named: Any) -> str:
         """The code of the error that the call must end with."""
         try:
             self.call(tool, arguments, **named)
@@ -116,7 +124,7 @@ class TestWorld:
         raise AssertionError(f"{tool} succeeds although it must fail")
 
 
-def run_test(codes, job):
+def run_test(codes: Mapping[str, types.CodeType], job: dict[str, Any]) -> dict[str, Any]:
     """One generated test; `without` names a tool that does nothing instead of what it should."""
     world = TestWorld(load(codes[job["code"]]), job)
     try:
@@ -130,7 +138,7 @@ def run_test(codes, job):
 RUN = {"call": run_call, "test": run_test}
 
 
-def child(pipe, codes, job):
+def child(pipe: int, codes: Mapping[str, types.CodeType], job: dict[str, Any]) -> None:
     """Run a job and tell what came of it. Never returns."""
     status = 1
     try:
@@ -152,7 +160,7 @@ def child(pipe, codes, job):
         os._exit(status)
 
 
-def collect(pid, pipe, seconds):
+def collect(pid: int, pipe: int, seconds: float) -> tuple[bytes, str]:
     """(answer, how it ended) of a child, which is gone afterwards."""
     blocks, size, end, how = [], 0, time.monotonic() + seconds, "done"
     while True:
@@ -179,7 +187,7 @@ def collect(pid, pipe, seconds):
     return data, how
 
 
-def traces():
+def traces() -> bool:
     """What jobs may have left for later ones to find: files, shared memory, semaphores, messages."""
     for folder in (os.environ["HOME"], "/tmp", "/dev/shm"):
         with os.scandir(folder) as entries:
@@ -197,7 +205,7 @@ def traces():
     return False
 
 
-def load_imports(text):
+def load_imports(text: str) -> None:
     """Load what a module imports here, once, and not again in every child; only what it may import, and no more than it
     does, since a larger process takes longer to fork."""
     words = set(text.replace(",", " ").replace(".", " ").split())
@@ -209,13 +217,13 @@ def load_imports(text):
     gc.freeze()  # children then share these pages
 
 
-def main():
+def main() -> None:
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     channel, jobs = os.dup(1), os.fdopen(os.dup(0), "rb")
     null = os.open("/dev/null", os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)
-    codes = {}
+    codes: dict[str, types.CodeType] = {}
     gc.disable()
     os.write(channel, b"ready\n")
     for line in jobs:

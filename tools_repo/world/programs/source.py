@@ -91,10 +91,10 @@ def read(text: EngineText, functions: Sequence[str]) -> Read:
     defined = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
     missing = {}
     for name in functions:
-        node = defined.get(name)
-        if node is None:
+        made = defined.get(name)
+        if made is None:
             missing[name] = f"the module has no function {name}(state, args, now)"
-        elif len(node.args.args) != 3 or node.args.vararg or node.args.kwonlyargs or node.args.posonlyargs:
+        elif len(made.args.args) != 3 or made.args.vararg or made.args.kwonlyargs or made.args.posonlyargs:
             missing[name] = f"{name} must take exactly (state, args, now)"
     names = []
     for node in tests.body:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
-from tokenmill.inference.call import Ask, Message, Usage
+from tokenmill.inference.call import Ask, Message
 from tokenmill.inference.gather import together
 from tokenmill.inference.structured import echo, variation
 from tokenmill.prompts.fence import fence
@@ -44,8 +44,6 @@ class Written:
 
     modules: tuple[EngineModule, ...]
     missing: tuple[EngineFault, ...]
-    usage: Usage = Usage()
-    model_calls: int = 0
 
 
 async def write_engine(
@@ -82,8 +80,6 @@ async def write_engine(
     return Written(
         tuple(module for written in done for module in written.modules),
         tuple(fault for written in done for fault in written.missing),
-        sum((written.usage for written in done), Usage()),
-        sum(written.model_calls for written in done),
     )
 
 
@@ -121,12 +117,11 @@ class _Writer:
         if faults := self.entities.check(state):
             raise ValueError(f"the sample state does not meet the entity model: {faults[0]}")
         messages = self._messages(tools, clock(state))
-        conversation, usage, varied = messages, Usage(), self.params
+        conversation, varied = messages, self.params
         earlier: list[str] = []
         best: tuple[list[ToolSpec], EngineText | None, Report, int] = ([], None, Report(), 0)
         for turn in range(1, self.tries + 1):
             answer = await self.ask(conversation, to="writer", **varied)
-            usage += answer.usage
             text = None
             try:
                 if answer.finish_reason == "length":
@@ -146,7 +141,7 @@ class _Writer:
             said = {"role": "assistant", "content": echo(answer.text)}
             findings = fence(report.text[:_MAX_FINDINGS], "findings")
             conversation = [*messages, said, *prompts.load(REPAIR).render(findings=findings)]
-        return _written(tools, best, usage, turn)
+        return _written(tools, best)
 
     def _messages(self, tools: Sequence[ToolSpec], now: str) -> list[Message]:
         kinds = {k.name: {"description": k.description, "schema": k.schema} for k in self.entities.kinds.values()}
@@ -163,11 +158,9 @@ class _Writer:
         )
 
 
-def _written(
-    tools: Sequence[ToolSpec], best: tuple[list[ToolSpec], EngineText | None, Report, int], usage: Usage, turns: int
-) -> Written:
+def _written(tools: Sequence[ToolSpec], best: tuple[list[ToolSpec], EngineText | None, Report, int]) -> Written:
     accepted, text, report, turn = best
-    modules = ()
+    modules: tuple[EngineModule, ...] = ()
     if accepted and text is not None:
         modules = (
             EngineModule(
@@ -186,4 +179,4 @@ def _written(
         if spec.id not in kept:
             found = report.faults or report.findings.get(spec.name) or ["no answer"]
             missing.append(EngineFault(tool=spec.id, detail=found[0]))
-    return Written(modules, tuple(missing), usage, turns)
+    return Written(modules, tuple(missing))

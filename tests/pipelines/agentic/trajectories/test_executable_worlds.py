@@ -13,18 +13,14 @@ from tokenmill.schemas.agentic import Agent, AgentTask
 from tokenmill.schemas.columns import to_table
 from tokenmill.schemas.engines import Engine
 from tokenmill.schemas.tools import ToolSpec
-from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
-from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
 from tokenmill.tools_repo.world.outcomes import Odds
 
 from tests.fake_ask import FakeAsk
+from tests.tools_repo.sandboxed import needs_sandbox
 from tests.tools_repo.world.test_executable import engine
 from tests.tools_repo.world.test_simulator import answer
 
-try:
-    Bubblewrap().check()
-except SandboxUnavailable as unavailable:
-    pytestmark = pytest.mark.skip(reason=str(unavailable))
+pytestmark = needs_sandbox
 
 ORDER = '{"order_id": "ORD-10"}'
 

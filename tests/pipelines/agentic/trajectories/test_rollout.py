@@ -1,4 +1,4 @@
-"""One try at a task, from persona to verdict, with real users' checks, worlds and judges; only the models are scripted."""
+"""One attempt at a task, from persona to verdict, with real users' checks, worlds and judges; only the models are scripted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tokenmill.bench.servers.troupe import Troupe, task
 from tokenmill.inference.call import Answer
 from tokenmill.inference.errors import RowError
 from tokenmill.pipelines.agentic.trajectories.agent_turn import JSON, NATIVE
-from tokenmill.pipelines.agentic.trajectories.attempt import Players, Try
+from tokenmill.pipelines.agentic.trajectories.attempt import Attempt, ModelNames
 from tokenmill.pipelines.agentic.trajectories.dialogue import Limits
 from tokenmill.pipelines.agentic.trajectories.rollout import RunTrajectory
 from tokenmill.pipelines.agentic.trajectories.wire_form import faults
@@ -49,13 +49,13 @@ class Stage:
 
 
 def step(**changed):
-    players = Players("agent", "user", "tools", "judge")
-    return RunTrajectory(**{"players": players, "worlds": SimulatedWorlds(CERTAIN), "votes": 1, **changed})
+    models = ModelNames("agent", "user", "tools", "judge")
+    return RunTrajectory(**{"models": models, "worlds": SimulatedWorlds(CERTAIN), "votes": 1, **changed})
 
 
 def play(troupe=None, number=7, sample=0, **changed):
     ask = Stage(troupe or Troupe())
-    outcome = asyncio.run(step(**changed)(Try(task(number), sample), ask))
+    outcome = asyncio.run(step(**changed)(Attempt(task(number), sample), ask))
     return outcome, ask
 
 
@@ -95,11 +95,29 @@ def test_the_user_never_sees_calls_results_or_rubric():
 
 def test_a_world_that_fails_the_agent_is_recorded_and_can_be_recovered_from():
     ask = Stage(Troupe())
-    element = Try(task(8, RECOVERY), 0)
+    element = Attempt(task(8, RECOVERY), 0)
     outcome = asyncio.run(step()(element, ask))
     assert isinstance(outcome, Accepted), outcome.row.verdicts
     first = outcome.row.calls[0]
     assert first.error == first.outcome in ("timeout", "rate_limit") and "error" in first.result
+
+
+class Unreadable:
+    """A world whose state cannot be written down."""
+
+    tools = ()
+    state = {"Order": object()}  # noqa: RUF012
+    closed = False
+
+    async def close(self):
+        self.closed = True
+
+
+def test_a_world_is_given_back_whatever_ends_the_try():
+    world = Unreadable()
+    with pytest.raises(ValueError, match="not JSON"):
+        play(worlds=lambda *_: world)
+    assert world.closed
 
 
 def test_outcomes_follow_the_odds():
@@ -144,7 +162,7 @@ def test_a_simulator_that_fails_fails_the_row_and_not_the_agent(role):
     with pytest.raises(Exception) as caught:
         play(Troupe({role: lambda body: "no JSON at all"}))
     assert isinstance(caught.value, RowError) or type(caught.value).__name__ == "JudgeUndecided"
-    failed = step().failed(Try(task(7), 0), "UserFailed", "why")
+    failed = step().failed(Attempt(task(7), 0), "UserFailed", "why")
     assert failed.id == "shop/7/0" and failed.source_id == "shop/7"
 
 

@@ -15,15 +15,11 @@ from tokenmill.schemas.agentic import Domain
 from tokenmill.schemas.columns import to_table
 from tokenmill.schemas.engines import Engine
 from tokenmill.schemas.tools import ToolSpec
-from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
-from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
 
+from tests.tools_repo.sandboxed import needs_sandbox
 from tokenmill import cli
 
-try:
-    Bubblewrap().check()
-except SandboxUnavailable as unavailable:
-    pytestmark = pytest.mark.skip(reason=str(unavailable))
+pytestmark = needs_sandbox
 
 
 def domain(name, **fields):

@@ -6,17 +6,15 @@ import pytest
 from tokenmill.bench.agentic.shop import ENTITIES, STATE, TOOLS
 from tokenmill.bench.agentic.shop_program import MODULE
 from tokenmill.inference.errors import RunStopped
-from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
 from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
 from tokenmill.tools_repo.world.executable import Executable, Function
 from tokenmill.tools_repo.world.programs import pool as pools
 from tokenmill.tools_repo.world.programs.pool import Interpreter, Job, Pool, PoolBroken
 
+from tests.tools_repo.sandboxed import needs_sandbox
+
 INTERPRETER = Interpreter.local(seconds=1.0)
-try:
-    INTERPRETER.sandbox.check()
-except SandboxUnavailable as unavailable:
-    pytestmark = pytest.mark.skip(reason=str(unavailable))
+pytestmark = needs_sandbox
 
 JOB = Job("call", MODULE, STATE, "2025-03-02T09:00:00Z", "get_order", {"order_id": "ORD-10"})
 

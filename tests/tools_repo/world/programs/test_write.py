@@ -7,17 +7,14 @@ from tokenmill.bench.agentic.shop_program import MODULE, TESTS, answer, with_can
 from tokenmill.schemas.columns import arrow_schema, from_values
 from tokenmill.schemas.engines import Engine
 from tokenmill.schemas.tools import dump
-from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
 from tokenmill.tools_repo.world.programs.pool import Interpreter
 from tokenmill.tools_repo.world.programs.write import write_engine
 
 from tests.fake_ask import FakeAsk
+from tests.tools_repo.sandboxed import needs_sandbox
 
 INTERPRETER = Interpreter.local(seconds=1.0)
-try:
-    INTERPRETER.sandbox.check()
-except SandboxUnavailable as unavailable:
-    pytestmark = pytest.mark.skip(reason=str(unavailable))
+pytestmark = needs_sandbox
 
 
 def write(*answers, tools=TOOLS, tries=None, **settings):
@@ -43,8 +40,8 @@ def test_a_good_engine_is_kept_with_its_tests():
     ask, written = write(answer(), "not asked for")
     (module,) = written.modules
     assert module.functions == ["get_order", "list_orders", "cancel_order"] and written.missing == ()
-    assert module.tests_passed == 4 and module.calls_checked > 10 and written.model_calls == module.tries == 1
-    assert written.usage.total == 15 and len(ask.asked) == 1
+    assert module.tests_passed == 4 and module.calls_checked > 10 and module.tries == 1
+    assert len(ask.asked) == 1
     assert "def cancel_order(state, args, now)" in ask.asked[0]["messages"][-1]["content"]
 
 
@@ -180,7 +177,7 @@ def test_tools_that_pass_are_kept_when_others_do_not():
 
 def test_findings_go_back_and_the_repaired_module_is_kept():
     ask, written = write("no code", answer(with_cancel("return {}")), answer())
-    assert written.missing == () and written.model_calls == 3 and written.usage.total == 45
+    assert written.missing == () and len(ask.asked) == 3
     assert "exactly two blocks" in ask.asked[1]["messages"][-1]["content"]
     assert "test test_cancel fails" in ask.asked[2]["messages"][-1]["content"]
     assert len(ask.asked[2]["messages"]) == 4  # only the latest answer is shown again
@@ -188,7 +185,7 @@ def test_findings_go_back_and_the_repaired_module_is_kept():
 
 def test_an_answer_without_text_is_asked_again_and_not_in_the_same_words():
     ask, written = write("", "", answer())
-    assert written.missing == () and written.model_calls == 3
+    assert written.missing == () and len(ask.asked) == 3
     assert all(message["content"].strip() for asked in ask.asked for message in asked["messages"])
     assert len({(str(asked["messages"]), asked["attempt"]) for asked in ask.asked}) == 3
 

@@ -15,6 +15,8 @@ from tokenmill.training.model import Model, Yarn, preset
 from tokenmill.training.model.mask import AttentionMask
 from tokenmill.training.optim import MuonClip, as_matrices, orthogonalize, scale_head_logits, split_parameters
 
+from tests.training.test_model import use_experts
+
 TINY = preset("tiny").replace(vocab_size=96, hidden_size=32, initializer_range=0.1)
 
 
@@ -51,8 +53,7 @@ def test_singular_values_come_near_one(dtype):
 @pytest.mark.parametrize("nesterov", [False, True])
 def test_steps_equal_algorithm_1_in_float64(nesterov):
     torch.manual_seed(0)
-    model = Model(TINY).double()
-    model.use_experts("loop")
+    model = use_experts(Model(TINY).double(), "loop")
     lr, decay, mu = 0.02, 0.1, 0.9
     optimizer = MuonClip(model, lr, weight_decay=decay, momentum=mu, nesterov=nesterov, tau=None, dtype=None)
     muon = dict(split_parameters(model).muon)

@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenmill.training.model import PADDING, PRESETS, LatentCache, Model, ModelConfig, Yarn, generate, preset
+from tokenmill.training.model.experts import Experts, Implementation
 from tokenmill.training.model.generate import sample
 from tokenmill.training.model.huggingface import export_weights
 from tokenmill.training.model.loss import linear_cross_entropy
@@ -28,6 +29,13 @@ VARIANTS = {
 }
 
 
+def use_experts(model: Model, implementation: Implementation) -> Model:
+    for module in model.modules():
+        if isinstance(module, Experts):
+            module.implementation = implementation
+    return model
+
+
 def random_model(config: ModelConfig, seed: int = 0) -> Model:
     """Random norms and biases too, or their misuse would not show."""
     torch.manual_seed(seed)
@@ -42,7 +50,8 @@ def random_model(config: ModelConfig, seed: int = 0) -> Model:
 
 
 def transformers_twin(model: Model):
-    transformers = pytest.importorskip("transformers")
+    import transformers
+
     config = transformers.DeepseekV3Config.from_dict(model.config.to_hf())
     twin = transformers.DeepseekV3ForCausalLM(config).eval()
     weights = dict(export_weights(model))
@@ -199,7 +208,10 @@ def test_cached_logits_equal_full_logits_and_the_cache_is_compressed():
         steps = [model(tokens[:, :9], cache=cache).logits, model(tokens[:, 9:12], cache=cache).logits]
         steps += [model(tokens[:, t : t + 1], cache=cache).logits for t in range(12, 20)]
     torch.testing.assert_close(torch.cat(steps, dim=1), full, atol=1e-5, rtol=1e-4)
-    assert cache.bytes_per_token() == 4 * config.num_hidden_layers * (config.kv_lora_rank + config.qk_rope_head_dim)
+    assert len(cache.layers) == config.num_hidden_layers
+    assert {layer.latent.shape[2] + layer.rotary.shape[2] for layer in cache.layers} == {
+        config.kv_lora_rank + config.qk_rope_head_dim
+    }
     with pytest.raises(ValueError, match="cache holds 20"), torch.no_grad():
         model(tokens[:, :1], cache=cache)
 

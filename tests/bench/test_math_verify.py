@@ -39,9 +39,11 @@ def test_each_fault_changes_one_place() -> None:
 def test_rates_on_rows_of_our_own() -> None:
     correct = measures.correct_solutions(ROWS)
     assert {name: rate.hits for name, rate in correct.items()} == dict.fromkeys(correct, len(ROWS))
-    for name, rate in measures.planted_faults(ROWS).items():
-        if name != "wrong final answer, no reference":
-            assert (rate.hits, rate.tries) == (len(ROWS), len(ROWS)), (name, rate.missed)
+    missed = {name: len(ROWS) - rate.hits for name, rate in measures.planted_faults(ROWS).items()}
+    assert (
+        len(missed) == 4 and missed.pop("wrong final answer, no reference") <= 6
+    )  # the source alone tells of 14 in 20
+    assert not any(missed.values()), missed
 
 
 @pytest.mark.parametrize(

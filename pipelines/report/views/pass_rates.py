@@ -1,6 +1,6 @@
 """What the shards of a trajectory run say of its tasks: pass rates by level, pass@k, pass^k, what a kept one cost.
 
-    figures = survey_trajectories(lambda folder: sorted(Path("out", folder).glob("*.parquet")))
+    figures = survey_tries(shards_under(Path("out")))
 
 Only few columns are read; no message is.
 """
@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from tokenmill.pipelines.report.figures import by_count
+from tokenmill.pipelines.report.formatting import by_count
+from tokenmill.pipelines.report.views.base import Shards
 from tokenmill.schemas.agentic import LEVELS
 
-_COLUMNS = ("task_id", "level", "score", "ended", "model_calls", "prompt_tokens", "completion_tokens")
+_TOOK = ("model_calls", "prompt_tokens", "completion_tokens")
 
 
 def pass_at_k(tries: int, passed: int, k: int) -> float:
@@ -60,10 +60,6 @@ class Level:
     """By task, whether each of its tries was kept."""
 
     @property
-    def tasks(self) -> int:
-        return len(self.tries)
-
-    @property
     def judged(self) -> int:
         return sum(map(len, self.tries.values()))
 
@@ -71,14 +67,14 @@ class Level:
     def kept(self) -> int:
         return sum(map(sum, self.tries.values()))
 
-    def mean(self, estimator: Any, k: int) -> float | None:
+    def mean(self, estimator: Callable[[int, int, int], float], k: int) -> float | None:
         """Mean of an estimator over the tasks with at least `k` tries; None where there is none."""
         values = [estimator(len(t), sum(t), k) for t in self.tries.values() if len(t) >= k]
         return sum(values) / len(values) if values else None
 
     def as_dict(self, ks: Sequence[int]) -> dict[str, Any]:
         return {
-            "tasks": self.tasks,
+            "tasks": len(self.tries),
             "judged": self.judged,
             "kept": self.kept,
             "pass_rate": self.kept / self.judged if self.judged else None,
@@ -88,94 +84,64 @@ class Level:
 
 
 @dataclass
-class TrajectoryFigures:
+class PassRates:
+    """How the tries of a run went, kept or refused."""
+
     levels: list[Level]
     """In the order of their difficulty; levels without a try are left out."""
     whole: Level
     endings: dict[str, int]
-    """How trajectories ended, kept or not, most frequent first."""
-    kept: int
-    model_calls: int
-    """Of all judged trajectories, kept or refused."""
-    prompt_tokens: int
-    completion_tokens: int
+    """How trajectories ended, most frequent first."""
+    took: dict[str, int]
+    """`model_calls`, `prompt_tokens` and `completion_tokens` of all tries."""
 
     @property
     def ks(self) -> list[int]:
         """1, 2, 4, ... up to the most tries that a task has, and that number itself."""
-        most = max((len(t) for t in self.whole.tries.values()), default=0)
-        return sorted({*(2**i for i in range(most.bit_length()) if 2**i <= most), *([most] if most else [])})
+        most = max(map(len, self.whole.tries.values()))
+        return sorted({*(2**i for i in range(most.bit_length())), most})
 
     @property
-    def calls_per_kept(self) -> float | None:
-        return self.model_calls / self.kept if self.kept else None
-
-    @property
-    def tokens_per_kept(self) -> float | None:
-        return (self.prompt_tokens + self.completion_tokens) / self.kept if self.kept else None
+    def per_kept(self) -> dict[str, float | None]:
+        """What a kept trajectory took, refused tries included; None where none was kept."""
+        tokens = self.took["prompt_tokens"] + self.took["completion_tokens"]
+        sums = {"model_calls_per_kept": self.took["model_calls"], "tokens_per_kept": tokens}
+        return {name: n / self.whole.kept if self.whole.kept else None for name, n in sums.items()}
 
     def tables(self) -> dict[str, Any]:
         """For the report and the card: levels, and all together where there are several."""
-        ks = self.ks
         shown = [*self.levels, self.whole] if len(self.levels) > 1 else self.levels
-        return {
-            "ks": ks,
-            "rows": [(level.name, level.as_dict(ks)) for level in shown],
-            "endings": self.endings,
-            "calls_per_kept": self.calls_per_kept,
-            "tokens_per_kept": self.tokens_per_kept,
-        }
+        rows = [(level.name, level.as_dict(self.ks)) for level in shown]
+        return {"ks": self.ks, "rows": rows, "endings": self.endings, **self.per_kept}
 
     def as_dict(self) -> dict[str, Any]:
         """For the manifest."""
-        ks = self.ks
+        levels = {level.name: level.as_dict(self.ks) for level in self.levels}
         return {
-            "levels": {level.name: level.as_dict(ks) for level in self.levels},
-            "all": self.whole.as_dict(ks),
+            "levels": levels,
+            "all": self.whole.as_dict(self.ks),
             "endings": self.endings,
-            "model_calls": self.model_calls,
-            "prompt_tokens": self.prompt_tokens,
-            "completion_tokens": self.completion_tokens,
-            "model_calls_per_kept": self.calls_per_kept,
-            "tokens_per_kept": self.tokens_per_kept,
+            **self.took,
+            **self.per_kept,
         }
 
 
-def survey_trajectories(shards: Callable[[str], Iterable[Path]]) -> TrajectoryFigures | None:
-    """Read the shards of `data/` and `rejected/`; None where they hold no trajectories.
-
-    Args:
-        shards: those of one output folder, of which each need only be there until the next one is asked for.
+def survey_tries(shards: Shards) -> PassRates | None:
+    """Read the shards of `data/` and `rejected/`; None where they have no rows.
 
     Raises:
         OSError, pyarrow.ArrowInvalid: a shard cannot be read.
     """
-    rows: list[tuple[bool, dict[str, Any]]] = []
+    levels: dict[str, Level] = {}
+    whole, endings, took = Level("all"), Counter[str](), dict.fromkeys(_TOOK, 0)
     for folder in ("data", "rejected"):
         for path in shards(folder):
-            with pq.ParquetFile(path, pre_buffer=False) as shard:
-                if not set(_COLUMNS) <= set(shard.schema_arrow.names):
-                    return None
-                rows += [(folder == "data", row) for row in shard.read(columns=list(_COLUMNS)).to_pylist()]
-    return _figures(rows) if rows else None
-
-
-def _figures(rows: Iterable[tuple[bool, dict[str, Any]]]) -> TrajectoryFigures:
-    levels: dict[str, Level] = {}
-    whole, endings, sums = Level("all"), Counter[str](), Counter[str]()
-    for kept, row in rows:
-        level = levels.setdefault(row["level"], Level(row["level"]))
-        for one in (level, whole):
-            one.tries.setdefault(row["task_id"], []).append(kept)
-        endings[row["ended"]] += 1
-        sums.update({name: row[name] for name in ("model_calls", "prompt_tokens", "completion_tokens")})
+            for row in pq.read_table(path, columns=["task_id", "level", "ended", *_TOOK]).to_pylist():
+                for one in (levels.setdefault(row["level"], Level(row["level"])), whole):
+                    one.tries.setdefault(row["task_id"], []).append(folder == "data")
+                endings[row["ended"]] += 1
+                for name in _TOOK:
+                    took[name] += row[name]
     known = {name: place for place, name in enumerate(LEVELS)}
-    return TrajectoryFigures(
-        levels=sorted(levels.values(), key=lambda level: (known.get(level.name, len(known)), level.name)),
-        whole=whole,
-        endings=dict(by_count(endings)),
-        kept=whole.kept,
-        model_calls=sums["model_calls"],
-        prompt_tokens=sums["prompt_tokens"],
-        completion_tokens=sums["completion_tokens"],
-    )
+    ranked = sorted(levels.values(), key=lambda level: (known.get(level.name, len(known)), level.name))
+    return PassRates(ranked, whole, dict(by_count(endings)), took) if levels else None

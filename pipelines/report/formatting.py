@@ -124,16 +124,9 @@ def json_plain(value: Any) -> str:
 
 
 FILTERS = {
-    "tojson_plain": json_plain,
-    "count": count,
-    "compact": compact,
-    "size": size,
-    "duration": duration,
-    "words": words,
-    "visible": visible,
-    "one_line": one_line,
-    "fenced": fenced,
-    "code": code,
-    "prose": prose,
-    "documentation": documentation,
+    filter.__name__: filter
+    for filter in (
+        *(by_count, count, compact, size, duration, words, visible, one_line),
+        *(fenced, code, prose, documentation, json_plain),
+    )
 }

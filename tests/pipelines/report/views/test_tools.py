@@ -12,7 +12,7 @@ from tokenmill.pipelines.report.html import write_report
 from tokenmill.pipelines.report.survey import survey_run
 from tokenmill.pipelines.transforms.sinks import write_parquet
 from tokenmill.schemas.columns import to_table
-from tokenmill.schemas.documents import FailedRow
+from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.manifest import Manifest
 from tokenmill.schemas.tools import MCP, SYNTHETIC, RefusedTool, ToolSpec, from_openai, refuse
 
@@ -87,8 +87,8 @@ def test_the_report_shows_declarations_pictures_and_numbers(run):
     assert "12 of 14 tools kept (85.7\u00a0%)." in page.text
     assert f"type {kept[0].name} = (_: {{" in page.text and 'place: "here" | "there"' in page.text
     pictures = page.of("img")
-    assert len(pictures) == 3 and len(survey.tools.pictures) == 3
-    for shown, picture in zip(pictures, survey.tools.pictures, strict=True):
+    assert len(pictures) == 3 and len(survey.figures.pictures) == 3
+    for shown, picture in zip(pictures, survey.figures.pictures, strict=True):
         assert (
             base64.b64decode(shown["src"].removeprefix("data:image/png;base64,")) == (out / picture.file).read_bytes()
         )
@@ -115,7 +115,9 @@ def test_the_card_links_the_pictures_and_loads(run, tmp_path):
     out, manifest, _ = run
     survey, _, card = pages(out, manifest)
     linked = re.findall(r"!\[.*?\]\((.*?)\)", card)
-    assert linked == [picture.file for picture in survey.tools.pictures] and all(Path(out, f).is_file() for f in linked)
+    assert linked == [picture.file for picture in survey.figures.pictures] and all(
+        Path(out, f).is_file() for f in linked
+    )
     assert "6 mcp, 6 synthetic" in card and "| over categories | 2.00 of at most 2.00 |" in card
     assert "- machine-generated" in card and "- found" in card
     assert len(datasets.load_dataset(str(out), split="train", cache_dir=str(tmp_path))) == 12
@@ -125,7 +127,7 @@ def test_the_same_rows_give_the_same_numbers_and_pictures(run, tmp_path):
     out, _, kept = run
     other = tmp_path / "other"
     finished(other, kept[::-1])
-    first, second = survey_run(out).tools, survey_run(other).tools
+    first, second = survey_run(out).figures, survey_run(other).figures
     assert first.as_dict() == second.as_dict()
     assert [p.content for p in first.pictures] == [p.content for p in second.pictures]
 
@@ -133,7 +135,7 @@ def test_the_same_rows_give_the_same_numbers_and_pictures(run, tmp_path):
 def test_a_few_tools_are_counted_and_not_drawn(tmp_path):
     manifest = finished(tmp_path, [tool(0, MCP), tool(1, MCP)])
     survey, page, card = pages(tmp_path, manifest)
-    assert survey.tools.as_dict()["tools"] == {"mcp": 2} and survey.tools.pictures == ()
+    assert survey.figures.as_dict()["tools"] == {"mcp": 2} and survey.figures.pictures == ()
     assert not page.of("img") and "Coverage of tool space" in card and "![" not in card
 
 
@@ -158,7 +160,7 @@ def test_hostile_tools_stay_text(tmp_path):
 
 
 def test_a_harvest_is_told_in_sources(tmp_path):
-    failed = [FailedRow("x", "x", "s.jsonl", 3, "start", "needs_credentials", "no key", "KEY")]
+    failed = [failed_row("x", "start", "needs_credentials", "no key", "KEY", source_file="s.jsonl", source_row=3)]
     manifest = finished(tmp_path, [tool(0, MCP)], (), failed, read=2, servers=1, servers_failed=1, listed=1)
     _, page, card = pages(tmp_path, manifest)
     assert "1 of 1 tools kept (100\u00a0%) from 1 of 2 sources." in page.text

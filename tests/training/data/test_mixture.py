@@ -53,7 +53,6 @@ def test_rows_load_as_they_are(run, tmp_path):
 @pytest.fixture(scope="module")
 def qwen():
     """A tokenizer built here with the tool-aware Qwen3 template that trl trains with."""
-    pytest.importorskip("trl")
     from tokenizers import Tokenizer as Fast
     from tokenizers import decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast

@@ -1,6 +1,6 @@
 """What the tools of a finished run cover: numbers, and the pictures of figure 9 (Kimi K2 report) in `OUT/coverage`.
 
-    space = survey_tools(Path("out/tools"), sorted(Path("out/tools/data").glob("*.parquet")))
+    space = survey_tools(Path("out/tools"), shards_under(Path("out/tools"))("data"))
 
 Everything is counted over all rows; distances and pictures are of a part drawn by hash, so that a large repository takes
 no longer than a small one. The same rows give the same numbers and pictures.
@@ -9,7 +9,9 @@ no longer than a small one. The same rows give the same numbers and pictures.
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,8 +19,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
+from tokenmill.pipelines.report.formatting import by_count
+from tokenmill.pipelines.report.licenses import hub_license
 from tokenmill.schemas.columns import from_values
-from tokenmill.schemas.tools import ToolSpec
+from tokenmill.schemas.tools import SYNTHETIC, ToolSpec
 from tokenmill.tools_repo.specs.coverage import Coverage, draw, measure
 from tokenmill.tools_repo.specs.likeness import describe
 from tokenmill.tools_repo.specs.tally import FEATURES, Part, Tally
@@ -50,15 +54,22 @@ class Picture:
     content: bytes
     """PNG."""
 
+    @property
+    def url(self) -> str:
+        """The picture itself as a URL, for a page that stands alone."""
+        return "data:image/png;base64," + base64.b64encode(self.content).decode()
+
 
 @dataclass(frozen=True)
 class ToolSpace:
-    """Coverage of a run's tools."""
+    """Coverage of a run's tools, and where the real ones come from."""
 
     coverage: Coverage
     compared: int
     """Tools whose distances were taken; 0 where there was nothing to embed them with."""
     pictures: tuple[Picture, ...]
+    servers: Counter[tuple[str, str, str, str]]
+    """Real tools by (server, package, version, licence)."""
 
     def as_dict(self) -> dict[str, Any]:
         """For the manifest."""
@@ -69,13 +80,19 @@ class ToolSpace:
         """The numbers as the report and the card show them."""
         found = self.coverage
         shares = [(feature, {side: values[feature] for side, values in found.features.items()}) for feature in FEATURES]
+        licenses: Counter[str] = Counter()
+        for (*_, license_), n in self.servers.items():
+            licenses[license_] += n
         return {
-            "origins": list(found.tools.items()),
+            "origins": found.tools,
             "entropy": found.entropy,
             "nearest": [(_PAIRS[pair], distances) for pair, distances in found.nearest.items() if distances],
             "sides": list(found.features),
             "features": [(name, by_side) for name, by_side in shares if any(by_side.values())],
             "compared": self.compared,
+            "pictures": self.pictures,
+            "licenses": [(stated, hub_license(stated), n) for stated, n in by_count(licenses)],
+            "servers": by_count(self.servers),
         }
 
 
@@ -90,20 +107,21 @@ def survey_tools(out: Path, shards: Iterable[Path]) -> ToolSpace | None:
     """
     for stale in (out / FOLDER).glob("*.png"):
         stale.unlink()
-    tally, part = Tally(), Part(DRAWN)
+    tally, part, servers = Tally(), Part(DRAWN), Counter[tuple[str, str, str, str]]()
     for spec in _tools(shards):
         tally.add(spec)
         part.offer(spec)
+        if spec.origin != SYNTHETIC:
+            servers[spec.server, spec.package, spec.version, spec.license] += 1
     specs = part.drawn()
     if not specs:
         return None
     vectors = _embed(specs) if len(specs) >= LEAST else None
     if vectors is None:
-        nowhere = np.zeros((1, 1), np.float32)
-        return ToolSpace(measure(specs[:1], nowhere, tally), 0, ())
+        return ToolSpace(measure(specs[:1], np.zeros((1, 1), np.float32), tally), 0, (), servers)
     drawn = draw(specs, vectors, out / FOLDER)
     pictures = tuple(Picture(f"{FOLDER}/{path.name}", _TITLES[path.name], path.read_bytes()) for path in drawn)
-    return ToolSpace(measure(specs, vectors, tally), len(specs), pictures)
+    return ToolSpace(measure(specs, vectors, tally), len(specs), pictures, servers)
 
 
 def _tools(shards: Iterable[Path]) -> Iterator[ToolSpec]:

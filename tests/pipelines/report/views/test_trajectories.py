@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenmill.pipelines.report.survey import shards_under, survey_run
-from tokenmill.pipelines.report.trajectories.figures import pass_at_k, pass_hat_k, survey_trajectories
-from tokenmill.pipelines.report.trajectories.sample import trajectory_sample
+from tokenmill.pipelines.report.views.pass_rates import pass_at_k, pass_hat_k, survey_tries
 
 from tests.pipelines.agentic.scripted_trajectories import refused, trajectory, write_run
+from tests.pipelines.report import finished_run
 
 
 @given(tries=st.lists(st.booleans(), min_size=1, max_size=7), data=st.data())
@@ -41,7 +41,7 @@ def run(tmp_path):
 
 
 def test_figures_by_level(run):
-    figures = survey_trajectories(shards_under(run))
+    figures = survey_tries(shards_under(run))
     assert [level.name for level in figures.levels] == ["one_call", "decline"], "in the order of difficulty"
     told = figures.as_dict()
     one, decline = told["levels"]["one_call"], told["levels"]["decline"]
@@ -54,16 +54,19 @@ def test_figures_by_level(run):
 
 
 def test_runs_of_other_rows_have_no_such_figures(tmp_path):
-    assert survey_trajectories(shards_under(tmp_path)) is None
-    assert survey_run(tmp_path).trajectories is None
+    finished_run.build(tmp_path)
+    assert survey_run(tmp_path).figures is None
+
+
+def test_a_run_without_a_judged_try_has_no_figures(tmp_path):
+    assert survey_tries(shards_under(tmp_path)) is None
 
 
 def test_a_sample_shows_turns_calls_results_and_verdicts(run):
-    row = survey_run(run).rejected.samples[0].row
-    shown = trajectory_sample(row)
+    survey = survey_run(run)
+    shown = survey.view.sample("rejected", survey.rejected.samples[0])["own"]
     assert [turn["role"] for turn in shown["turns"]] == [
         *("system", "user", "call", "call", "result", "result", "assistant")
     ]
     assert shown["turns"][2]["call"] == "functions.get_weather:0"
     assert shown["verdicts"][0]["quotes"] == ["Rain in both places."] and not shown["verdicts"][0]["passed"]
-    assert trajectory_sample({"id": "1", "messages": "[]"}) is None

@@ -4,18 +4,11 @@ import asyncio
 import json
 import pickle
 import re
-from collections import Counter
 
 import pytest
-from tokenmill.bench.servers.scripted import ScriptedServer
-from tokenmill.inference.roles import Models, Role
-from tokenmill.inference.runtime import obtain, release
 from tokenmill.inference.structured import StructuredAnswerInvalid
-from tokenmill.judges.form.truncation import Truncation
-from tokenmill.judges.math import NumbersUsed
 from tokenmill.judges.model.argument import Gaps
-from tokenmill.judges.notes.checks import NoteChecks, SourceChecks
-from tokenmill.judges.notes.translation import TranslationChecks
+from tokenmill.judges.notes.checks import SourceChecks
 from tokenmill.pipelines.math.dag import STYLES, MathNotes
 from tokenmill.pipelines.math.job import estimate
 from tokenmill.pipelines.math.note import WriteNote
@@ -263,31 +256,6 @@ def test_an_untranslated_text_is_refused():
         FakeAsk(Teacher(translate=lambda text, body: text)), problem(11, german=True), repairs=0, **CODE_ONLY
     )
     assert outcome.reason == "not_english"
-
-
-def test_other_thresholds_judge_anew(tmp_path, monkeypatch):
-    """Of notes and of translations, each by its own checks; the same thresholds recall."""
-    judged = Counter()
-    for checks in (NoteChecks, TranslationChecks):
-        call = checks.__call__
-        monkeypatch.setattr(
-            checks, "__call__", lambda self, *a, call=call, **k: judged.update([type(self)]) or call(self, *a, **k)
-        )
-    words = NoteChecks(numbers=NumbersUsed(words=True))
-    shorter = Translate(TranslationChecks(truncation=Truncation(loop_words=30)), judge=None)
-    with ScriptedServer(Teacher()) as server:
-        models = Models({"writer": Role(server.spec)}, cache=str(tmp_path / "c.sqlite"), run="r")
-        counts = []
-        for config in ({}, {}, {"checks": words}, {"checks": words, "translate": shorter}):
-            runtime = obtain(models)
-            try:
-                step = WriteNote("fake", **CODE_ONLY | config)
-                assert isinstance(runtime.run(step(task(problem(9, german=True)), runtime.client.ask)), Accepted)
-            finally:
-                release(runtime)
-            counts.append((judged[NoteChecks], judged[TranslationChecks]))
-            judged.clear()
-        assert counts == [(1, 2), (0, 0), (1, 0), (0, 2)] and server.log.answered == 3
 
 
 def test_languages_select_without_paying():

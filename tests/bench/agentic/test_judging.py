@@ -9,6 +9,9 @@ from tokenmill.bench.agentic import judging
 from tokenmill.bench.agentic.judging_cases import load
 from tokenmill.schemas.agentic import LEVELS
 
+MISSED = {"extra claim": 5, "invented value": 4}
+"""Guard, today's figures: faults of the development part that code misses; it catches all others and refuses nobody honest."""
+
 
 @pytest.fixture(scope="module")
 def counts():
@@ -22,11 +25,11 @@ def _rates(counts: Counter, kind: str) -> dict[str, tuple[int, int]]:
 
 def test_honest_trajectories_pass_and_faults_are_caught(counts):
     honest, faults = _rates(counts, "honest"), _rates(counts, "fault")
-    assert sum(lost for lost, _ in honest.values()) <= judging.REFUSED * sum(whole for _, whole in honest.values())
-    decidable = [rate for method, rate in faults.items() if not method.startswith("(judge)")]
+    assert not any(lost for lost, _ in honest.values()) and sum(whole for _, whole in honest.values()) >= 329
+    decidable = {method: rate for method, rate in faults.items() if not method.startswith("(judge)")}
     assert len(decidable) == 10
-    for caught, planted in decidable:
-        assert planted >= 10 and caught >= judging.CAUGHT * planted
+    for method, (caught, planted) in decidable.items():
+        assert planted >= 10 and planted - caught <= MISSED.get(method, 0), method
 
 
 def test_every_level_has_tasks():

@@ -1,0 +1,56 @@
+"""A dialogue that has ended, as a row: the checks that every trajectory must pass, and the columns that all fill alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tokenmill.pipelines.agentic.trajectories.attempt import Attempt
+from tokenmill.pipelines.agentic.trajectories.dialogue import USER_DONE, Dialogue
+from tokenmill.pipelines.agentic.trajectories.wire_form import judge_form
+from tokenmill.pipelines.rollouts.metering import Meter
+from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
+from tokenmill.schemas.agentic import CriterionVerdict, RefusedTrajectory, Trajectory
+from tokenmill.schemas.tools import dump
+from tokenmill.tools_repo.world import World
+
+ENDED = "ended"
+"""Name of the check that a trajectory came to its end."""
+
+
+def general_verdicts(dialogue: Dialogue, world: World) -> list[CriterionVerdict]:
+    """What holds of a trajectory whatever its task asks: that it came to its end, and that it is valid on the wire."""
+    tools = [tool["function"]["name"] for tool in world.tools]
+    return [judge_ending(dialogue), judge_form(dialogue.messages, tools, dialogue.malformed)]
+
+
+def judge_ending(dialogue: Dialogue) -> CriterionVerdict:
+    """Whether the user had what it wanted before a limit was reached."""
+    done = dialogue.ended == USER_DONE
+    return CriterionVerdict(
+        criterion=ENDED,
+        passed=done,
+        score=float(done),
+        decided_by="code",
+        reason="" if done else dialogue.ended,
+        detail="" if done else f"after {dialogue.turns} turns and {len(dialogue.calls)} calls",
+    )
+
+
+def outcome(
+    attempt: Attempt, dialogue: Dialogue, world: World, meter: Meter, reason: str, detail: str, **columns: Any
+) -> Accepted | Rejected:
+    """The row of `data/`, or that of `rejected/` where there is a `reason`; `columns` are those that depend on the kind of
+    task."""
+    columns |= {
+        "id": attempt.id,
+        "messages": dialogue.messages,
+        "tools": dump(world.tools),
+        "task_id": attempt.task.id,
+        "sample": attempt.sample,
+        "calls": dialogue.calls,
+        "ended": dialogue.ended,
+        "model_calls": meter.calls,
+    }
+    if not reason:
+        return Accepted(Trajectory(**columns))
+    return Rejected(RefusedTrajectory(**columns, reason=reason, detail=detail), reason)
