@@ -35,7 +35,6 @@ from tokenmill.judges.facts.places import misplaced
 from tokenmill.judges.facts.shares import other_dates, ranks, same_duration, told_as_shares
 from tokenmill.judges.facts.tables import FUNCTION_WORDS, IMPLIED, NUMBER_WORDS, ORDINALS, ROMAN, SIZES, UNITS
 from tokenmill.judges.facts.text import Fact
-from tokenmill.judges.facts.unchanged import plainly_covers
 from tokenmill.schemas.verdicts import Verdict
 
 REASONS = (
@@ -52,7 +51,6 @@ REASONS = (
 
 Span = tuple[int, int, str]
 """Start, end (characters) and kind of a fact that differs."""
-_CLEAN = Verdict("coverage", True, 1.0)
 _FINDINGS = 24
 """Most findings in a verdict; a longer list helps neither a person nor a repair."""
 
@@ -75,8 +73,6 @@ class Coverage:
 
         The score is the share of facts kept and not added.
         """
-        if language[:2] == "en" and len(source) + len(rewrite) < 20_000 and plainly_covers(source, rewrite):
-            return _CLEAN
         found, facts, forgiven = self._differences(source, rewrite, context, language)
         total = facts + sum(1 for d in found if not d.in_source)
         score = 1.0 - min(1.0, (len(found) + forgiven) / total) if total else 1.0

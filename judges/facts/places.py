@@ -22,7 +22,6 @@ from tokenmill.judges.facts.derived import lists_otherwise
 from tokenmill.judges.facts.extract import Facts
 from tokenmill.judges.facts.tables import FUNCTION_WORDS, IMPLIED, NUMBER_WORDS, stem
 from tokenmill.judges.facts.text import Fact, is_ordinal, is_rank, label_of, split_words
-from tokenmill.judges.form.substrings import Hints
 
 _MOST = 400
 """Texts with more numbers than this are not looked into."""
@@ -97,29 +96,6 @@ def _said(fact: Fact, text: str, other: str) -> bool:
     if follows := _SAID.match(text, fact.end):
         return text[fact.start : follows.end()] in other
     return fact.start >= 12 and text[fact.start - 12 : fact.end + 1] in other
-
-
-_SMALL = Hints(patterns=(r"(?:\A|\D)\d{1,2}(?:\D|\z)",))
-_DIGITS = re.compile(r"(?<![\d.,])\d{1,2}(?![\d\w]|[.,]\d)(?:[ -][^\W\d_]{3,})?")
-
-
-_LABELLED_DIGITS = re.compile(r"\b([A-Z][A-Za-z]*)[ -]\d+")
-_BESIDE = Hints(patterns=(r"[A-Z][A-Za-z]*[ -]\d", r"\(\d"))
-_BRACKETED = re.compile(r"\d[a-z ]{1,20}\(\d[^)\n]{0,40}\)?")
-
-
-def plainly_placed(source: str, rewrite: str) -> bool:
-    """Whether every number in digits stands beside the same words in both texts, so that none is `misplaced`.
-
-    That is: small ones with the word after them, all with a capitalised word before them ("NY 93"), and conversions in
-    brackets with what they convert.
-    """
-    if _SMALL(rewrite) and not all(said[0] in source and not said[0].isdecimal() for said in _DIGITS.finditer(rewrite)):
-        return False
-    return not _BESIDE(rewrite) or (
-        all(label[0] in source or label[1].lower() in FUNCTION_WORDS for label in _LABELLED_DIGITS.finditer(rewrite))
-        and all(pair[0] in source for pair in _BRACKETED.finditer(rewrite))
-    )
 
 
 class _Counted:
