@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 
 from tokenmill.judges.facts.derived import (
     as_share,
@@ -21,7 +20,6 @@ from tokenmill.judges.facts.derived import (
     implied_dates,
     lists_at_once,
     lists_otherwise,
-    misconverted,
     recounts,
     same_times,
     unit_left_out,
@@ -145,9 +143,8 @@ def _numbers(source: str, rewrite: str, before: Facts, after: Facts, context: st
             doubted = same_times(doubted, rewrite, source)
             doubted = [f for f in doubted if not converted(f, before.numbers) and not same_duration(f, before.numbers)]
             doubted = worked_out(doubted, (rewrite, after), (source, before))
-        doubted += misconverted(rewrite, after, source, before)
         found += [Difference("number_added", fact) for fact in doubted]
-    return found or (_scores_changed(source, rewrite, before, after) if _SCORE.search(rewrite) else [])
+    return found
 
 
 def _unexcused(
@@ -216,32 +213,6 @@ def _counted(fact: Fact, rewrite: str, source: str) -> bool:
 
 
 _COUNTED = re.compile(r"[ -]([a-z]{3,})")
-_SCORE = re.compile(r"\d[-–:/⁄]\d")
-
-
-def _scores_changed(source: str, rewrite: str, before: Facts, after: Facts) -> list[Difference]:
-    """Scores, ranges, times and fractions ("70–69", "1:09", "2/3") of the rewrite that the source has nowhere.
-
-    That is, their two numbers stand nowhere side by side there.
-    """
-    pairs = list(_neighbours(rewrite, after.numbers, 1))
-    if not pairs:
-        return []
-    known = {frozenset((a.keys[0], b.keys[0])) for a, b in _neighbours(source, before.numbers, 12)}
-    return [
-        Difference("number_added", second)
-        for first, second in pairs
-        if frozenset((first.keys[0], second.keys[0])) not in known
-        and not {first.kind, second.kind} & {"date"}
-        and same_times([second], rewrite, source)
-    ]
-
-
-def _neighbours(text: str, facts: tuple[Fact, ...], gap: int) -> Iterator[tuple[Fact, Fact]]:
-    """Consecutive numbers at most `gap` characters apart; for a gap of one, those with a dash, colon or slash between."""
-    for first, second in pairwise(facts):
-        if 0 < second.start - first.end <= gap and (gap > 1 or text[first.end] in "-–:/⁄"):
-            yield first, second
 
 
 def _offers(facts: Facts, other: Facts) -> frozenset[str]:

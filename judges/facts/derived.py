@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import date, timedelta
 from itertools import pairwise
 
@@ -398,32 +398,6 @@ def converted(fact: Fact, others: Iterable[Fact]) -> bool:
         if f.unit in SIZES and _plain(f) and (f.unit != fact.unit or f.unit == "t")
     ]
     return any(d == dimension and abs(s - size) <= 0.06 * max(s, size) for d, s in sizes)
-
-
-def misconverted(text: str, facts: Facts, other: str, theirs: Facts) -> list[Fact]:
-    """Quantities of `text` whose conversion in brackets is another size, where `other` has no such pair: "2 km (1 mi)"."""
-    pairs = list(_conversions(text, facts)) if "(" in text else []
-    if not pairs:
-        return []
-    known = {(a.keys[0], b.keys[0]) for a, b in _conversions(other, theirs)}
-    return [a for a, b in pairs if (a.keys[0], b.keys[0]) not in known and not _same_size(a, b)]
-
-
-def _conversions(text: str, facts: Facts) -> Iterator[tuple[Fact, Fact]]:
-    """Neighbouring quantities of one dimension, the second in brackets."""
-    measured = sorted([f for f in facts.numbers if f.unit in SIZES and _plain(f)], key=lambda f: f.start)
-    for before, first, second in zip([None, *measured], measured, measured[1:], strict=False):
-        if before and first.unit == "inch" and first.start - before.end < 8:
-            continue  # "5 feet 8 inches (1.73 m)"
-        gap = text[first.end : second.start] if second.start - first.end < 24 else ""
-        if gap.endswith("(") and SIZES[first.unit][0] == SIZES[second.unit][0] and first.unit != second.unit:
-            yield first, second
-
-
-def _same_size(first: Fact, second: Fact) -> bool:
-    """Whether two quantities are about as large; small ones are often rounded to one digit."""
-    sizes = [float(fact.keys[0]) * SIZES[fact.unit][1] for fact in (first, second)]
-    return max(sizes) <= 1.15 * min(sizes)
 
 
 def _same_heat(unit: str, value: float, other: float) -> bool:

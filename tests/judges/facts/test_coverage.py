@@ -452,7 +452,6 @@ def test_common_words_with_a_capital_are_no_names(source, rewrite):
         ("Pius VI had a cat and three dogs.", "Pius VI had a cat and six dogs."),
         ("On 9 May they met three men.", "On 9 May they met nine men."),
         ("It is 2 km (1.2 mi) long, as 3 men said.", "It is 3 km (1.2 mi) long, as 3 men said."),
-        ("In game 4 he pitched 6 2⁄3 innings.", "In game 4 he pitched 6 4⁄3 innings, or 2 too few."),
         ("His nephews Huey, Dewey and Louie came.", "His four nephews, Huey, Dewey and Louie, and others came."),
         ("Five states own it: Peru has 1%.", "Five states own it: Peru has 5%."),
         ("It covers the eight parts of speech.", "It covers the 1 parts of speech."),
