@@ -17,11 +17,9 @@ from tokenmill.judges.facts.derived import (
     as_share,
     converted,
     enumerates,
-    implied_dates,
     lists_at_once,
     lists_otherwise,
     recounts,
-    same_times,
     unit_left_out,
     worked_out,
 )
@@ -140,7 +138,6 @@ def _numbers(source: str, rewrite: str, before: Facts, after: Facts, context: st
         found += _units_changed(source, before, after)
     if not found:
         if doubted := misplaced(source, rewrite, before, after):
-            doubted = same_times(doubted, rewrite, source)
             doubted = [f for f in doubted if not converted(f, before.numbers) and not same_duration(f, before.numbers)]
             doubted = worked_out(doubted, (rewrite, after), (source, before))
         found += [Difference("number_added", fact) for fact in doubted]
@@ -176,19 +173,14 @@ def _implied(
 ) -> tuple[list[Fact], list[Fact]]:
     """Facts lost and added less those that the other text has in another form, or implies."""
     (source, before), (rewrite, after) = old, new
-    dates = [fact for fact in added if fact.kind == "date"]
-    distances = [fact for fact in lost if fact.unit in ("d", "yr")]
-    if dates and distances and not implied_dates(dates, source, before):  # "two days later" became a date
-        lost = [fact for fact in lost if fact not in distances]
-        added = [fact for fact in added if fact.kind != "date"]
     if lost:
-        lost = told_as_shares(same_times(lost, source, rewrite), source, rewrite, after)
+        lost = told_as_shares(lost, source, rewrite, after)
         lost = [fact for fact in lost if not same_duration(fact, after.numbers)]
-        lost = other_dates(implied_dates(lost, rewrite, after), rewrite, after)
+        lost = other_dates(lost, rewrite, after)
         if not added:
             lost = [fact for fact in lost if fact.strong or not lists_at_once(fact, source)]
     if added:
-        added = told_as_shares(same_times(added, rewrite, source), rewrite, source, before)
+        added = told_as_shares(added, rewrite, source, before)
         added = [fact for fact in added if not same_duration(fact, before.numbers)]
         added = [fact for fact in added if not enumerates(fact, rewrite, after.words)]
     if lost and added:
@@ -197,7 +189,7 @@ def _implied(
     lost = [fact for fact in lost if not converted(fact, after.numbers) and not as_share(fact, after.words)]
     if added and not changed:
         added = [f for f in added if not converted(f, before.numbers) and not as_share(f, before.words)]
-        added = worked_out(implied_dates(added, source, before), (rewrite, after), (source, before))
+        added = worked_out(added, (rewrite, after), (source, before))
     return lost, added
 
 
