@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tokenmill.judges.facts.derived import (
@@ -27,10 +27,9 @@ from tokenmill.judges.facts.differences import Difference, Quotes
 from tokenmill.judges.facts.extract import Facts, extract
 from tokenmill.judges.facts.names import names_added, names_lost
 from tokenmill.judges.facts.negation import denies, negations_changed
-from tokenmill.judges.facts.places import misplaced
 from tokenmill.judges.facts.shares import other_dates, ranks, same_duration, told_as_shares
 from tokenmill.judges.facts.tables import FUNCTION_WORDS, IMPLIED, NUMBER_WORDS, ORDINALS, ROMAN, SIZES, UNITS
-from tokenmill.judges.facts.text import Fact
+from tokenmill.judges.facts.text import Fact, is_ordinal, label_of
 from tokenmill.schemas.verdicts import Verdict
 
 REASONS = (
@@ -136,12 +135,43 @@ def _numbers(source: str, rewrite: str, before: Facts, after: Facts, context: st
     found += [Difference(f"{fact.kind}_added", fact) for fact in added]
     if not after.units <= before.units:
         found += _units_changed(source, before, after)
-    if not found:
-        if doubted := misplaced(source, rewrite, before, after):
-            doubted = [f for f in doubted if not converted(f, before.numbers) and not same_duration(f, before.numbers)]
-            doubted = worked_out(doubted, (rewrite, after), (source, before))
-        found += [Difference("number_added", fact) for fact in doubted]
-    return found
+    return found or [Difference("number_added", fact) for fact in _renumbered(source, rewrite, before, after)]
+
+
+def _renumbered(source: str, rewrite: str, before: Facts, after: Facts) -> list[Fact]:
+    """Numbers of the rewrite that number a name to which the source gives other numbers only: "NY 93", "the 2nd Battalion"."""
+    known: dict[str, set[str]] = {}
+    for listed in _lists(before.numbers):  # they share their name: "NY 93 and 104", "the 2nd and 9th Divisions"
+        for name in {name for fact in listed for name in _numbered(source, fact)}:
+            known.setdefault(name, set()).update(fact.keys[0] for fact in listed)
+    return [
+        fact
+        for fact in (after.numbers if known else ())
+        if any(name in known and fact.keys[0] not in known[name] for name in _numbered(rewrite, fact))
+    ]
+
+
+def _lists(facts: Iterable[Fact]) -> Iterator[list[Fact]]:
+    """Numbers that stand side by side, a dozen at most."""
+    listed: list[Fact] = []
+    for fact in facts:
+        if listed and (len(listed) == 12 or not 0 < fact.start - listed[-1].end <= len(", and ")):
+            yield listed
+            listed = []
+        listed.append(fact)
+    if listed:
+        yield listed
+
+
+def _numbered(text: str, fact: Fact) -> list[str]:
+    """The names that a number numbers: the capitalised word before it, or after an ordinal."""
+    if fact.kind != "number":
+        return []
+    after = _NAME_AFTER.match(text, fact.end) if is_ordinal(text, fact) else None
+    return [name.removesuffix("s") for name in (label_of(text, fact), after and after[1]) if name]
+
+
+_NAME_AFTER = re.compile(r" ([A-Z][a-z]+)")
 
 
 def _unexcused(

@@ -10,8 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenmill.bench.fidelity.data import pairs
 from tokenmill.judges.facts.coverage import REASONS, Coverage, differing_spans
-from tokenmill.judges.facts.extract import extract
-from tokenmill.judges.facts.places import misplaced
 
 SOURCE = (
     "Robert Boulter starred in the play Herons by Simon Stephens, which was performed in 2001 at the Royal Court "
@@ -104,14 +102,6 @@ def test_a_lost_negation_is_found_and_a_limiting_not_is_let_pass():
     assert (
         kinds("For weeks, not consecutive, it led the chart.", "For non-consecutive weeks it led the chart.") == set()
     )
-
-
-def test_scores_must_belong_together():
-    source = (
-        "They lost 82–73 to Minnesota, which is 22nd, and then, at home in the last days of May, won 70–69; Al got 69."
-    )
-    assert kinds(source.replace("70–69", "69–70"), source) == set()
-    assert "number_added" in kinds(source.replace("70–69", "70–73"), source)
 
 
 @pytest.mark.parametrize(
@@ -334,27 +324,6 @@ def test_quantities_that_are_not_the_same(source, rewrite):
     assert kinds(rewrite, source) & {"number_added", "number_lost", "date_added", "date_lost"}
 
 
-GAME = (
-    "The evening ended with his fifth straight loss, and nobody in the crowded and noisy town could say why he kept "
-    "losing after such a start of the year. He allowed three hits against seven batters.\nOn July 8 two men were hurt."
-)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "passes"),
-    [
-        ("three hits", "3 hits", True),
-        ("three hits", "five hits", False),
-        ("fifth straight loss", "third straight loss", False),
-        ("two men", "eight men", False),
-    ],
-)
-def test_a_number_of_other_things_is_found(old, new, passes):
-    rewrite = GAME.replace(old, new)
-    doubted = misplaced(GAME, rewrite, extract(GAME), extract(rewrite))
-    assert [rewrite[fact.start : fact.end] for fact in doubted] == ([] if passes else [new.split()[0]])
-
-
 def test_a_list_number_out_of_its_turn_is_a_number():
     assert kinds("1. Ann came.\n2. Bo left.", "Ann came, then Bo left.") == set()
     assert "number_added" in kinds("1. Ann came.\n7. Bo left.", "Ann came, then Bo left.")
@@ -369,14 +338,8 @@ def test_a_denial_in_other_words_is_none():
 @pytest.mark.parametrize(
     ("source", "rewrite"),
     [
-        ("Two new ships and two boats came; 3 were old.", "3 new ships and two boats came; 3 were old."),
-        (
-            "She ran in the eighth heat against seven others.",
-            "In the eighth heat she had eight rivals. Seventh she was.",
-        ),
         ("Al's second run at the top took three weeks.", "Al's third run at the top took three weeks."),
         ("The 2nd Battalion met the 2nd Division.", "The 1st Battalion met the 2nd Division."),
-        ("Ann met 12 men, 14 dogs and 12 cats in Rome.", "Ann met 12 men, 14 dogs and 14 cats in Rome."),
         ("They met in both Rome and Oslo.", "They met in three cities, Rome and Oslo."),
         ("He was seventh, and faced seven others.", "He was second, and faced seven others."),
         ("She is a 2.0 point player in a team.", "She is a 5.0 point player in a team."),
@@ -433,7 +396,6 @@ def test_common_words_with_a_capital_are_no_names(source, rewrite):
         ("It reached the Final Four after four games.", "It reached the Final Two after four games, two of them long."),
         ("1. Ann came.\n2. Bo left.\n3. Al slept.", "1. Ann came.\n2. Bo left.\n2. Al slept."),
         ("They had six cats and three dogs.", "They had six cats and five dogs, all in 3 houses and 5 rooms."),
-        ("Ann led in golf, polo and chess, and liked both Al and Bo.", "Ann led in two sports: golf, polo and chess."),
         ("Oregon, Clemson and Wake met.", "Two schools, Oregon, Clemson and Wake, met."),
         ("He liked both; the case had eight parts.", "He liked both; the case had two parts."),
         ("Pius VI had a cat and three dogs.", "Pius VI had a cat and six dogs."),
