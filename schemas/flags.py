@@ -25,6 +25,7 @@ import typing
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass
 from functools import cache
+from math import isnan, nan
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -128,19 +129,10 @@ def flag(
         shapes: whether it shapes the rows that a run writes; a text names its key in the manifest's configuration.
         echo: whether an error repeats what was given; False where that may hold a secret, or `parse` says it.
     """
-    declared = {
-        "help": help,
-        "group": group,
-        "metavar": metavar,
-        "name": name,
-        "parse": parse,
-        "choices": tuple(choices),
-        "shapes": shapes,
-        "echo": echo,
-    }
-    if isinstance(default, dict):
-        return dataclasses.field(default_factory=lambda: dict(default), metadata={"flag": declared})
-    return dataclasses.field(default=default, metadata={"flag": declared})
+    told = dict(help=help, group=group, metavar=metavar, name=name, parse=parse, choices=tuple(choices), shapes=shapes,
+                echo=echo)  # fmt: skip
+    kept = {"default_factory": default.copy} if isinstance(default, dict) else {"default": default}
+    return dataclasses.field(**kept, metadata={"flag": told})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,16 +154,15 @@ O = TypeVar("O", bound=Options)  # noqa: E741
 @cache
 def describe(options: type[Options]) -> tuple[Flag, ...]:
     """All flags, in the order of their declaration, those of base classes first."""
-    hints = typing.get_type_hints(options)
-    found = []
+    hints, found = typing.get_type_hints(options), []
     for field in dataclasses.fields(options):
         if (told := field.metadata.get("flag")) is not None:
             default = field.default if field.default_factory is MISSING else field.default_factory()
             kind, optional = _kind(hints[field.name])
             name = told["name"] or "--" + field.name.replace("_", "-")
             shapes = field.name if told["shapes"] is True else told["shapes"] or ""
-            found.append(Flag(**{**told, "name": name, "shapes": shapes}, field=field.name, type=kind, default=default,
-                              optional=optional))  # fmt: skip
+            derived = {"field": field.name, "name": name, "shapes": shapes}
+            found.append(Flag(**{**told, **derived}, type=kind, default=default, optional=optional))
     return tuple(found)
 
 
@@ -197,20 +188,19 @@ def from_namespace(options: type[O], namespace: argparse.Namespace) -> O:
 def as_flags(options: Options) -> list[str]:
     """The words of a command line that say the same; what is at its default is left out."""
     words: list[str] = []
-    for declared in describe(type(options)):
-        value = getattr(options, declared.field)
-        if value is None or value == declared.default:
+    for one in describe(type(options)):
+        value = getattr(options, one.field)
+        if value is None or value == one.default:
             continue
-        if declared.type is bool:
-            words.append(declared.name)
-            continue
-        texts = [json.dumps(value)] if declared.type is dict else list(value) if declared.many else [str(value)]
-        if not declared.name.startswith("-"):
-            words = texts + words
-        elif len(texts) == 1 and texts[0].startswith("-"):
-            words.append(f"{declared.name}={texts[0]}")
+        texts = [json.dumps(value)] if one.type is dict else value if one.many else [str(value)]
+        if one.type is bool:
+            words.append(one.name)
+        elif not one.name.startswith("-"):
+            words = [*texts, *words]
+        elif not one.many and texts[0].startswith("-"):
+            words.append(f"{one.name}={texts[0]}")
         else:
-            words += [declared.name, *texts]
+            words += [one.name, *texts]
     return words
 
 
@@ -223,31 +213,21 @@ def shaping(options: Options, of: type[Options] | None = None) -> dict[str, Any]
     return {one.shapes: getattr(options, one.field) for one in describe(of or type(options)) if one.shapes}
 
 
-def at_least(least: int) -> Callable[[int], int]:
-    """Whole numbers from `least` on."""
+def must(be: str, holds: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Values for which `holds`; of others an error says what they must `be`."""
 
-    def parse(value: int) -> int:
-        if value < least:
-            raise ValueError(f"must be at least {least}")
+    def parse(value: Any) -> Any:
+        if not holds(value):
+            raise ValueError(f"must be {be}")
         return value
 
     return parse
 
 
-positive = at_least(1)
-
-
-def more_than_zero(value: float) -> float:
-    if not value > 0:
-        raise ValueError("must be more than 0")
-    return value
-
-
-def odd(value: int) -> int:
-    """Votes, of which there must be a majority."""
-    if value < 1 or value % 2 == 0:
-        raise ValueError("must be odd, or votes can be tied")
-    return value
+positive = must("at least 1", lambda value: value >= 1)
+not_negative = must("at least 0", lambda value: value >= 0)
+more_than_zero = must("more than 0", lambda value: value > 0)
+odd = must("odd, or votes can be tied", lambda value: value > 0 and value % 2)
 
 
 def checked(read: Callable[[Value], Any]) -> Callable[[Value], Value]:
@@ -262,11 +242,9 @@ def checked(read: Callable[[Value], Any]) -> Callable[[Value], Value]:
 
 def _kind(hint: Any) -> tuple[type, bool]:
     """(plain type, whether None may stand in its place) of an annotation."""
-    arguments = typing.get_args(hint)
-    optional = isinstance(hint, types.UnionType) and type(None) in arguments
-    if optional:
-        (hint,) = (one for one in arguments if one is not type(None))
-    return typing.get_origin(hint) or hint, optional
+    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    (plain,) = (kind for kind in kinds if kind is not types.NoneType)
+    return typing.get_origin(plain) or plain, types.NoneType in kinds
 
 
 def _text(given: Any) -> str:
@@ -287,34 +265,32 @@ def _bool(given: Any) -> bool:
 
 def _int(given: Any) -> int:
     try:
-        if isinstance(given, str):
-            return int(given.replace("_", ""))
+        value = int(given.replace("_", "")) if isinstance(given, str) else given
     except ValueError:
-        pass
-    else:
-        if isinstance(given, int) and not isinstance(given, bool):
-            return given
-    raise ValueError("must be a whole number")
+        value = None
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError("must be a whole number")
+    return value
 
 
 def _float(given: Any) -> float:
     try:
-        if not isinstance(given, bool) and (value := float(given)) == value:
-            return value
+        value = float(given)
     except (TypeError, ValueError):
-        pass
-    raise ValueError("must be a number")
+        value = nan
+    if isnan(value) or isinstance(given, bool):
+        raise ValueError("must be a number")
+    return value
 
 
 def _object(given: Any) -> dict[str, Any]:
-    if isinstance(given, str):
-        try:
-            given = json.loads(given, parse_constant=_no_number)
-        except ValueError as error:
-            raise ValueError(f"not JSON: {error}") from None
-    if not isinstance(given, dict):
+    try:
+        value = json.loads(given, parse_constant=_no_number) if isinstance(given, str) else given
+    except ValueError as error:
+        raise ValueError(f"not JSON: {error}") from None
+    if not isinstance(value, dict):
         raise ValueError("must be a JSON object")
-    return dict(given)
+    return dict(value)
 
 
 def _no_number(name: str) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 from markupsafe import Markup
 from tokenmill.pipelines.report import charts, formatting, templates
 from tokenmill.pipelines.report.masking import masked, masked_command, masked_text
+from tokenmill.pipelines.report.reasons import meanings
 from tokenmill.pipelines.report.stages import stage_entry, stage_line
 from tokenmill.pipelines.report.survey import RATIO_MAX, Survey, quantile, survey_run
 from tokenmill.pipelines.report.views.base import short
@@ -56,6 +57,7 @@ def write_report(out: Path, manifest: Manifest, survey: Survey | None = None) ->
         stages=_stages(manifest),
         reasons=_bars(manifest.reasons, "refused"),
         errors=_bars(manifest.errors, "failed"),
+        means={folder: meanings(folder) for folder in ("rejected", "failed")},
         facets=[(heading, bars) for column, heading in view.facets if (bars := _kept_by(column, survey))],
         figures=survey.figures and survey.figures.tables(),
         histograms=[*_score_charts(survey), *_ratio_chart(survey)],

@@ -42,6 +42,8 @@ from tokenmill.pipelines.transforms.sources import COUNTED_FILES, PARQUET, ends_
 from tokenmill.schemas.flags import as_flags, shaping
 from tokenmill.schemas.manifest import Manifest
 
+from tokenmill import COMMAND as PROGRAM
+
 SHARD_BYTES = 64_000_000
 """Input bytes per output shard, all rephrasings counted."""
 FEW, SMALL_SHARD_BYTES = 16, 1_000_000
@@ -71,7 +73,7 @@ class Command:
         """
         # A pipeline does this too, but files are looked for before there is one, and S3 is not to be had without.
         FileSystems.set_options(PipelineOptions(list(beam_args)))
-        words = command or ["python", "beam_runner.py", *self.name.split(), *as_flags(options), *beam_args]
+        words = command or [*PROGRAM, *self.name.split(), *as_flags(options), *beam_args]
         options = dataclasses.replace(options, command=tuple(words))
         if self.chain is not None:
             return ended(lambda: self.chain(options, beam_args))
@@ -129,12 +131,7 @@ def models_of(job: Job, options: RunOptions, state: str) -> Models:
 
 
 def _run(
-    job: Job,
-    options: RunOptions,
-    beam_args: Sequence[str],
-    found: inputs.Inputs,
-    models: Models,
-    out: OutputFolder,
+    job: Job, options: RunOptions, beam_args: Sequence[str], found: inputs.Inputs, models: Models, out: OutputFolder
 ) -> int:
     config = {**job.config, **shaping(options, RunOptions)}
     served, used = described_models(job.roles), described_prompts(job.prompts)
@@ -183,16 +180,14 @@ def _run(
         counts["lost"] = sum(lost.values())
     counts |= job.counts(counts, lambda kind, column: count_column(paths[kind], column))
     manifest = record(
-        begun,
+        job,
         options,
+        begun,
         paths,
-        packages=job.packages,
-        models=served,
-        used=used,
-        job=job.name,
-        title=job.title,
         config=config,
         fingerprint=fingerprint,
+        models=served,
+        prompts=used,
         inputs=found.manifest(counters),
         counts=counts,
         calls=described_calls(job.roles, counters, load_prices(options.prices)),

@@ -13,7 +13,17 @@ from tokenmill.inference.pricing import load_prices
 from tokenmill.inference.roles import Role
 from tokenmill.inference.spec import EMBEDDED, parse_spec
 from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES
-from tokenmill.schemas.flags import Options, UsageError, at_least, checked, flag, more_than_zero, odd, positive
+from tokenmill.schemas.flags import (
+    Options,
+    UsageError,
+    checked,
+    flag,
+    more_than_zero,
+    must,
+    not_negative,
+    odd,
+    positive,
+)
 
 EMBEDDED_SAMPLING = {"temperature": 0.3, "repeat_penalty": 1.1}
 """The embedded model goes round in circles without."""
@@ -69,20 +79,11 @@ def _wanted(name: str, given: Any) -> str:
     return ""
 
 
-def _seed(value: int) -> int:
-    if not -(2**63) <= value < 2**63:  # as columns and manifests hold it
-        raise ValueError("must be within 64 bits")
-    return value
-
-
-def _folder(path: str) -> str:
-    return path.rstrip("/") or path
-
-
-read_or_written, of_models, of_money = (partial(flag, group=group) for group in (DATA, MODELS, MONEY))
+of_data, of_models, of_money = (partial(flag, group=group) for group in (DATA, MODELS, MONEY))
 # A spec may hold a key; its errors show it without.
 model = partial(of_models, metavar="SPEC", parse=checked(parse_spec), echo=False)
-longest_row = partial(read_or_written, metavar="N", parse=positive, shapes=True, help="longer rows go to failed/")
+_in_64_bits = must("within 64 bits", lambda value: -(2**63) <= value < 2**63)  # as columns and manifests hold it
+longest_row = partial(of_data, metavar="N", parse=positive, shapes=True, help="longer rows go to failed/")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,17 +95,18 @@ class RunOptions(Options):
         UsageError: a value cannot be, or there is nowhere to write to.
     """
 
-    input: tuple[str, ...] = read_or_written(
+    input: tuple[str, ...] = of_data(
         metavar="GLOB", help="Parquet, JSONL (.gz, .zst), .txt or .md; local or on any Beam filesystem"
     )
-    output: str | None = read_or_written(
-        None, metavar="DIR", parse=_folder, help="a folder for this run alone; required unless previewing or estimating"
+    output: str | None = of_data(
+        None,
+        metavar="DIR",
+        parse=lambda path: path.rstrip("/") or path,
+        help="a folder for this run alone; required unless previewing or estimating",
     )
-    limit: int | None = read_or_written(
-        None, metavar="N", parse=positive, shapes=True, help="read only the first N rows"
-    )
+    limit: int | None = of_data(None, metavar="N", parse=positive, shapes=True, help="read only the first N rows")
     max_document_bytes: int = longest_row(5_000_000)
-    overwrite: bool = read_or_written(False, help="replace a finished run of other settings in DIR")
+    overwrite: bool = of_data(False, help="replace a finished run of other settings in DIR")
     llm: str = model(
         EMBEDDED,
         help=f"model that writes: {EMBEDDED} (embedded, the default), MODEL@http://host:port/v1, openai:MODEL, "
@@ -145,12 +147,10 @@ class RunOptions(Options):
         help="JSON with prices per million tokens, on top of the shipped table",
     )
     cache: str | None = of_money(
-        None,
-        metavar="PATH|URL",
-        help="answers are kept here: a file or redis://… (default: ~/.cache/tokenmill)",
+        None, metavar="PATH|URL", help="answers are kept here: a file or redis://… (default: ~/.cache/tokenmill)"
     )
     retry_failed: bool = of_money(False, help="ask again what failed or was refused by the endpoint")
-    seed: int = flag(0, metavar="N", parse=_seed, shapes=True, help="of every draw")
+    seed: int = flag(0, metavar="N", parse=_in_64_bits, shapes=True, help="of every draw")
 
     command: tuple[str, ...] = field(default=(), compare=False)
     """The command line, for the manifest."""
@@ -175,10 +175,8 @@ class TextOptions(RunOptions):
     known_columns: ClassVar[tuple[str, ...]] = ()
     """What `--columns` may name."""
 
-    columns: str = read_or_written(
-        "", metavar="A=B,…", help="where the input's columns are named otherwise: text=body,id=url"
-    )
-    repairs: int = of_writing(2, metavar="N", parse=at_least(0), shapes=True, help="further tries for what is refused")
+    columns: str = of_data("", metavar="A=B,…", help="where the input's columns are named otherwise: text=body,id=url")
+    repairs: int = of_writing(2, metavar="N", parse=not_negative, shapes=True, help="further tries for what is refused")
     no_judge: bool = of_checking(False, help="leave out the judge model")
     votes: int = of_checking(1, metavar="N", parse=odd, help="judge's votes per text, odd")
 

@@ -10,7 +10,7 @@ from tokenmill.inference.roles import Role
 from tokenmill.judges.embedding.similarity import Embedder
 from tokenmill.judges.model.tool_clarity import ToolClarity
 from tokenmill.pipelines.runs.embedding import embedder
-from tokenmill.pipelines.runs.options import MODELS, RunOptions, check_sampling, model, roles
+from tokenmill.pipelines.runs.options import RunOptions, model, roles
 from tokenmill.schemas.flags import flag, odd
 from tokenmill.tools_repo.specs.likeness import Likeness
 
@@ -72,9 +72,6 @@ class JudgeOnlyOptions(CurationOptions):
     """Of jobs in which no model writes: whatever model is named judges."""
 
     llm: str | None = model(None, help="model that judges, where --judge-llm names none")
-    sampling: dict[str, Any] = flag(
-        {}, group=MODELS, metavar="JSON", parse=check_sampling, help="changes nothing: no model writes"
-    )
 
     @property
     def judged(self) -> bool:

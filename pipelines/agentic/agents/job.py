@@ -15,7 +15,7 @@ from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command
-from tokenmill.pipelines.runs.options import RecordOptions, is_embedded, read_or_written, roles, too_small
+from tokenmill.pipelines.runs.options import RecordOptions, is_embedded, of_data, roles, too_small
 from tokenmill.pipelines.transforms.records import RecordParser
 from tokenmill.schemas.flags import flag, positive, shaping
 from tokenmill.schemas.toolsets import ToolSet
@@ -31,7 +31,7 @@ EMBEDDED_TOKENS = 1_200
 
 _how = partial(flag, group="how agents are made")
 tools_read = partial(
-    read_or_written,
+    of_data,
     name="--tools",
     metavar="DIR|GLOB",
     help="runs of `tools harvest`, `evolve` or `curate`, or files of such rows",

@@ -15,7 +15,7 @@ from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command
-from tokenmill.pipelines.runs.options import read_or_written, roles
+from tokenmill.pipelines.runs.options import of_data, roles
 from tokenmill.schemas.code import CodeTask
 from tokenmill.schemas.flags import checked, flag, shaping
 from tokenmill.tools_repo.code.interpreter import Runtime
@@ -29,7 +29,7 @@ from tokenmill import prompts
 class CodeOptions(TryOptions):
     """What `agentic code` may be given."""
 
-    input: tuple[str, ...] = read_or_written(
+    input: tuple[str, ...] = of_data(
         metavar="DIR|GLOB",
         help="coding tasks: Parquet or JSONL with the columns of HumanEval, or with instructions, files, hidden_tests",
     )

@@ -11,7 +11,7 @@ from tokenmill.pipelines.agentic.tasks.dag import PROMPTS, TASK, WriteTasks, bui
 from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command
-from tokenmill.pipelines.runs.options import RecordOptions, is_embedded, read_or_written, roles, too_small
+from tokenmill.pipelines.runs.options import RecordOptions, is_embedded, of_data, roles, too_small
 from tokenmill.pipelines.transforms.records import RecordParser
 from tokenmill.schemas.agentic import LEVELS, Agent
 from tokenmill.schemas.flags import checked, flag, positive, shaping
@@ -31,7 +31,7 @@ _how = partial(flag, group="how tasks are made")
 class TasksOptions(RecordOptions):
     """What `agentic tasks` may be given."""
 
-    input: tuple[str, ...] = read_or_written(
+    input: tuple[str, ...] = of_data(
         name="--agents", metavar="DIR|GLOB", help="a run of `agentic agents`, or files of such rows"
     )
     tasks_per_agent: int = _how(4, metavar="K", parse=positive, shapes=True, help="tasks for each agent")

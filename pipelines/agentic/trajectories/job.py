@@ -17,7 +17,7 @@ from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command
-from tokenmill.pipelines.runs.options import MODELS, check_sampling, model, read_or_written, roles
+from tokenmill.pipelines.runs.options import MODELS, check_sampling, model, of_data, roles
 from tokenmill.pipelines.transforms.records import RecordParser
 from tokenmill.schemas.agentic import AgentTask
 from tokenmill.schemas.flags import checked, flag, odd, shaping
@@ -30,7 +30,7 @@ _world = partial(flag, group="the world and the judges")
 class TrajectoriesOptions(TryOptions):
     """What `agentic trajectories` may be given."""
 
-    input: tuple[str, ...] = read_or_written(
+    input: tuple[str, ...] = of_data(
         name="--tasks", metavar="DIR|GLOB", help="output of `agentic tasks`, or Parquet or JSONL with such rows"
     )
     user_llm: str | None = model(None, help="model that plays the user (default: as --llm)")

@@ -16,7 +16,7 @@ from tokenmill.inference.roles import Models
 from tokenmill.judges.model.tool_clarity import present
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command
-from tokenmill.pipelines.runs.options import read_or_written
+from tokenmill.pipelines.runs.options import of_data
 from tokenmill.pipelines.tools.curate.dag import CurateTools, LookAtTool
 from tokenmill.pipelines.tools.curation import Curation, JudgeOnlyOptions, curation
 from tokenmill.pipelines.tools.parse import ToolParser, ValidateTools
@@ -32,7 +32,7 @@ from tokenmill import prompts
 class CurateOptions(JudgeOnlyOptions):
     """What `tools curate` may be given."""
 
-    input: tuple[str, ...] = read_or_written(
+    input: tuple[str, ...] = of_data(
         metavar="DIR|GLOB",
         help="output folders of `tools harvest` and `tools evolve`, or Parquet or JSONL files with such rows",
     )

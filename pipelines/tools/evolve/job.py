@@ -22,7 +22,7 @@ from tokenmill.pipelines.runs.exit import FAILED, OK, say
 from tokenmill.pipelines.runs.folder import OutputFolder
 from tokenmill.pipelines.runs.job import Job
 from tokenmill.pipelines.runs.launch import Command, launch
-from tokenmill.pipelines.runs.options import longest_row, read_or_written, roles, too_small
+from tokenmill.pipelines.runs.options import longest_row, of_data, roles, too_small
 from tokenmill.pipelines.tools.curation import Curation, CurationOptions, curation
 from tokenmill.pipelines.tools.evolve.dag import (
     CategoryParser,
@@ -37,8 +37,8 @@ from tokenmill.pipelines.tools.evolve.estimate import estimate
 from tokenmill.pipelines.transforms.files import whole_path
 from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
 from tokenmill.schemas.agentic import Domain
-from tokenmill.schemas.flags import at_least, flag, positive
-from tokenmill.tools_repo.evolution import domains, operators, writing
+from tokenmill.schemas.flags import flag, not_negative, positive
+from tokenmill.tools_repo.evolution import operators, writing
 from tokenmill.tools_repo.evolution.categories import SHIPPED, Category, read_categories, slug
 from tokenmill.tools_repo.evolution.domains import Evolution
 from tokenmill.tools_repo.evolution.operators import Example, Operators
@@ -58,14 +58,14 @@ _how = partial(flag, metavar="N", group="how they are made")
 class EvolveOptions(CurationOptions):
     """What `tools evolve` may be given."""
 
-    input: tuple[str, ...] = read_or_written(
+    input: tuple[str, ...] = of_data(
         (str(SHIPPED),),
         name="--categories-file",
         metavar="FILE",
         help="lists of categories (JSONL with name, description, examples); default: the shipped list, "
         "tools_repo/categories.jsonl",
     )
-    limit: int | None = read_or_written(
+    limit: int | None = of_data(
         None, metavar="N", parse=positive, shapes=True, help="write tools for the first N domains only"
     )
     max_document_bytes: int = longest_row(MAX_ROW_BYTES)
@@ -74,7 +74,7 @@ class EvolveOptions(CurationOptions):
     domains: int = _size(10, metavar="M", help="domains of each category")
     tools: int = _size(20, metavar="K", help="tools of each domain")
     tools_per_call: int = _how(5, parse=positive, help="tools asked for in a call")
-    repairs: int = _how(2, parse=at_least(0), help="further answers for what is refused")
+    repairs: int = _how(2, parse=not_negative, help="further answers for what is refused")
 
 
 def evolve(options: EvolveOptions, beam_args: Sequence[str]) -> int:
@@ -183,7 +183,7 @@ class Settings:
                 "domains": self.options.domains,
                 "operators": evolution.operators.weights,
                 "elsewhere": hashlib.sha256(repr(evolution.operators.elsewhere).encode()).hexdigest(),
-                "embedding_model": self._embedding_model,
+                "embedding_model": self.curated.config["embedding_model"],
                 "design": {name: getattr(self.design, name) for name in ("tries", "temperature", "max_tokens")},
                 **{name: getattr(evolution.distinct, name) for name in ("words", "meaning")},
                 **{name: getattr(evolution, name) for name in ("repairs", "temperature", "top_p", "max_tokens")},
@@ -202,11 +202,7 @@ class Settings:
             roles=roles(self.options, "writer") | self.curated.roles,
             rows_per_task=self.options.tools,
             build=partial(
-                build_tools,
-                self.write,
-                self.curated,
-                self.options.seed,
-                max_bytes=self.options.max_document_bytes,
+                build_tools, self.write, self.curated, self.options.seed, max_bytes=self.options.max_document_bytes
             ),
             estimate=self._estimate,
             prompts=(*writing.PROMPTS, *self.curated.prompts),
@@ -221,33 +217,15 @@ class Settings:
     def whole(self) -> Job:
         """Both at once, for an estimate and a preview."""
         step = EvolveTools(self.evolve, self.design, self.write)
-        return Job(
-            name=NAME,
-            title="",
-            step=step,
-            parser=CategoryParser(),
-            roles=roles(self.options, "writer") | self.curated.roles,
-            build=_not_built,
-            estimate=self._estimate,
-            prompts=(domains.REPAIR, *operators.PROMPTS, *design.PROMPTS, *writing.PROMPTS, *self.curated.prompts),
-            notes=self._notes,
-        )
+        return replace(self.tools(), step=step, parser=CategoryParser(), notes=self._notes)
 
     @property
     def _estimate(self):
         return partial(estimate, self.evolve, self.design, self.write, self.curated.judge)
 
     @property
-    def _embedding_model(self) -> str | None:
-        return self.curated.config["embedding_model"]
-
-    @property
     def _notes(self) -> tuple[str, ...]:
         return too_small(self.options.llm, "design tools")
-
-
-def _not_built(*_: object) -> None:
-    raise UsageError("an estimate or a preview builds no pipeline")
 
 
 def _read(paths: Sequence[str]) -> list[Category]:

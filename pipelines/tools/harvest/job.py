@@ -17,7 +17,7 @@ from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.inputs import InputFile, Inputs
 from tokenmill.pipelines.runs.job import Counted, Job, Plan
 from tokenmill.pipelines.runs.launch import Command
-from tokenmill.pipelines.runs.options import default_cache, read_or_written
+from tokenmill.pipelines.runs.options import default_cache, of_data
 from tokenmill.pipelines.tools.curation import Curation, JudgeOnlyOptions, curation
 from tokenmill.pipelines.tools.harvest.dag import HarvestTools, build
 from tokenmill.schemas.flags import flag, more_than_zero, positive, shaping
@@ -39,15 +39,15 @@ _how = partial(flag, group="how servers are asked")
 class HarvestOptions(JudgeOnlyOptions):
     """What `tools harvest` may be given."""
 
-    input: tuple[str, ...] = read_or_written(
+    input: tuple[str, ...] = of_data(
         (str(SHIPPED),),
         name="--servers",
         metavar="FILE",
         help="lists of servers (JSONL), saved tools/list answers, server.json files, OpenAPI documents, or folders of "
         "them (default: the shipped list)",
     )
-    only: tuple[str, ...] = read_or_written((), metavar="NAME", help="only these servers")
-    store: str | None = read_or_written(
+    only: tuple[str, ...] = of_data((), metavar="NAME", help="only these servers")
+    store: str | None = of_data(
         None,
         metavar="DIR",
         help="where packages are installed and kept for further runs (default: ~/.cache/tokenmill/servers; "

@@ -16,7 +16,7 @@ from tokenmill.pipelines.runs import inputs
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command
-from tokenmill.pipelines.runs.options import RecordOptions, read_or_written, roles, too_small
+from tokenmill.pipelines.runs.options import RecordOptions, of_data, roles, too_small
 from tokenmill.pipelines.runs.prepared_input import made_input
 from tokenmill.pipelines.runs.read_rows import parsed_rows
 from tokenmill.pipelines.tools.implement.dag import ImplementTools, build
@@ -24,7 +24,7 @@ from tokenmill.pipelines.tools.parse import ToolParser, validated
 from tokenmill.pipelines.transforms.records import RecordParser
 from tokenmill.schemas.agentic import Domain
 from tokenmill.schemas.engines import EngineTask
-from tokenmill.schemas.flags import at_least, flag, positive
+from tokenmill.schemas.flags import flag, not_negative, positive
 from tokenmill.schemas.tools import RefusedTool, ToolSpec
 from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
 from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
@@ -41,15 +41,14 @@ FOLDER = "tasks"
 class ImplementOptions(RecordOptions):
     """What `tools implement` may be given."""
 
-    input: tuple[str, ...] = read_or_written(
+    input: tuple[str, ...] = of_data(
         name="--tools", metavar="DIR|GLOB", help="runs of `tools evolve` or `curate`, or files of such rows"
     )
-    domains: tuple[str, ...] = read_or_written(
-        metavar="DIR|GLOB",
-        help="the domains stage of `tools evolve` (OUT/stages/domains), or files of such rows",
+    domains: tuple[str, ...] = of_data(
+        metavar="DIR|GLOB", help="the domains stage of `tools evolve` (OUT/stages/domains), or files of such rows"
     )
     tools_per_module: int = flag(BATCH, metavar="N", parse=positive, help="tools that are written together")
-    repairs: int = flag(2, metavar="N", parse=at_least(0), help="further answers for a module that is not accepted")
+    repairs: int = flag(2, metavar="N", parse=not_negative, help="further answers for a module that is not accepted")
 
 
 def job(options: ImplementOptions) -> Job:
