@@ -28,6 +28,18 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Question:
+    """Something that code found unmatched between two texts, for a judge to decide."""
+
+    kind: str
+    text: str
+    """One line."""
+    source: str
+    """Quotation from the source; may be empty."""
+    rewrite: str
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What one check says of one text. A judge that could not decide raises; it never scores 0 instead."""
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from tokenmill.judges.facts import markers
 from tokenmill.judges.facts.compare import Doubt, aligned, doubts, sentences
 from tokenmill.judges.model.quotes import stands_in
-from tokenmill.schemas.verdicts import Finding, Verdict
+from tokenmill.schemas.verdicts import Finding, Question, Verdict
 
 CHECK = "facts"
 REASONS = ("number_added", "date_added", "unit_changed", "name_added", "code_changed")
@@ -28,18 +28,6 @@ _FLAG = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*|[\w./~-]+|[^\s\w]+")
 
 Span = tuple[int, int, str]
 """Start, end (characters) and kind of a fact that differs."""
-
-
-@dataclass(frozen=True)
-class Question:
-    """Something unmatched, put to the judge with both texts."""
-
-    kind: str
-    text: str
-    """One line."""
-    source: str
-    """Quotation from the source; may be empty."""
-    rewrite: str
 
 
 @dataclass(frozen=True)
@@ -89,7 +77,7 @@ def questions(source: str, rewrite: str, context: str = "", language: str = "en"
                     f'The rewrite quotes "{quote[1][:120]}". Are these the words of the source, and its speaker?',
                     "",
                     quote[1][:120],
-                )  # fmt: skip
+                )
             )
     asked.sort(key=lambda question: _ORDER.get(question.kind, 3))
     return [*asked, *_markers(source, rewrite, language)][:MAX_QUESTIONS]
@@ -129,7 +117,7 @@ def _markers(source: str, rewrite: str, language: str) -> list[Question]:
             answered = markers.present(" ".join(other[s:e] for s, e in there), language)
             for kind in sorted(kinds - answered):
                 word = markers.first(sentence, kind, language)
-                line = f'The {name} says "{word}" in "{_short(sentence)}". Does the {"rewrite" if name == "source" else "source"}, too?'
+                line = f'The {name} says "{word}" in "{_short(sentence)}". Does the other text, too?'
                 quotes = (_short(sentence), "") if name == "source" else ("", _short(sentence))
                 asked.append(Question(f"{kind}_changed", line, *quotes))
     return asked

@@ -11,7 +11,8 @@ from functools import lru_cache
 
 _WORDS = {
     "negation": {
-        "en": "not no never none neither nor cannot without nobody nothing n't fail failed fails refuse refused unable lack lacks "
+        "en": "not no never none neither nor cannot without nobody nothing n't fail failed fails refuse refused "
+        "unable lack lacks "
         "lacked rather instead except hardly un\\w+ in\\w+able",
         "de": "nicht kein\\w* nie niemals niemand nichts ohne weder un\\w+",
         "fr": "pas ne n aucun\\w* jamais rien sans ni personne",
@@ -35,24 +36,30 @@ _WORDS = {
         "ru": "возможно вероятно может могут видимо кажется якобы предположительно наверное около примерно по-видимому считается "
         "предполага\\w+ полага\\w+",
         "zh": "可能 也许 或许 大概 似乎 据说 据称 据 约 估计 认为 疑 恐怕 推测 或",
-        "ja": "かもしれ おそらく 恐らく とみられ とされ らしい ようだ ようで だろう でしょう 推定 可能性 約 思われ 考えられ 見込み という",
+        "ja": "かもしれ おそらく 恐らく とみられ とされ らしい ようだ ようで だろう でしょう 推定 可能性 約 "
+        "思われ 考えられ 見込み という",
         "ko": "것으로 듯 아마 수 있 가능성 추정 것 같 보인다 보이 약 모른다 모르 예상 전해 알려",
     },
     "quantifier": {
         "en": "some most many several few half one of at least at most up to more than fewer than less than almost nearly only "
         "all every mainly mostly largely partly usually often sometimes generally majority minority part among no more each any "
         "either both everyone everything entire whole rarely seldom typically",
-        "de": "einige einiger manche\\w* meist\\w* viele\\w* mehrere\\w* wenige\\w* mindestens höchstens bis zu mehr als weniger als "
+        "de": "einige einiger manche\\w* meist\\w* viele\\w* mehrere\\w* wenige\\w* mindestens höchstens bis zu "
+        "mehr als weniger als "
         "fast nur alle\\w* jede\\w* teilweise überwiegend oft manchmal mehrheit großteil kaum gelegentlich ein teil",
-        "fr": "certain\\w* plupart plusieurs quelques au moins au plus jusqu plus de moins de presque seulement tous toutes chaque "
+        "fr": "certain\\w* plupart plusieurs quelques au moins au plus jusqu plus de moins de presque seulement "
+        "tous toutes chaque "
         "majorité partie souvent parfois surtout généralement un des une des l'un",
         "es": "algun\\w* mayoría mayor parte varios varias pocos al menos como máximo hasta más de menos de casi solo sólo todos "
         "todas cada parte a veces generalmente uno de una de",
-        "ru": "некоторы\\w+ большинств\\w+ многие многих несколько немног\\w+ не менее не более до более менее почти только все всех "
+        "ru": "некоторы\\w+ большинств\\w+ многие многих несколько немног\\w+ не менее не более до более менее "
+        "почти только все всех "
         "каждый часть часто иногда обычно один из одна из одним из хотя бы минимум максимум",
         "zh": "一些 部分 大多 多数 许多 几 至少 最多 超过 以上 以下 不到 近 仅 只 全部 所有 每 之一 通常 有时 常 约 都 不足",
-        "ja": "一部 多く ほとんど 大半 大部分 いくつ 数 少なくとも 最大 以上 以下 未満 だけ のみ すべて 全て 各 一つ ひとつ 通常 時に よく しか",
-        "ko": "일부 대부분 많은 여러 몇 적어도 최소 최대 이상 이하 미만 거의 만 오직 모든 모두 각 중 하나 가운데 보통 때로 가끔 자주",
+        "ja": "一部 多く ほとんど 大半 大部分 いくつ 数 少なくとも 最大 以上 以下 未満 だけ のみ すべて 全て 各 "
+        "一つ ひとつ 通常 時に よく しか",
+        "ko": "일부 대부분 많은 여러 몇 적어도 최소 최대 이상 이하 미만 거의 만 오직 모든 모두 각 중 하나 가운데 "
+        "보통 때로 가끔 자주",
     },
 }
 CLASSES = tuple(_WORDS)

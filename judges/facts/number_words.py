@@ -125,6 +125,9 @@ _FEMININE = {
 }  # fmt: skip
 
 
+_RUSSIAN = "ый ий ой ого ому ым ом ая ую ое ые ых его ье ья ьего ьем"
+
+
 def _inflected(ordinal: str, language: str) -> tuple[str, ...]:
     """Ordinals in the endings that they take beside nouns."""
     if language == "de":
@@ -135,7 +138,7 @@ def _inflected(ordinal: str, language: str) -> tuple[str, ...]:
     if language == "fr":
         return (ordinal, ordinal + "s", {"premier": "première", "deuxième": "seconde"}.get(ordinal, ordinal))
     if language == "ru":
-        return tuple(ordinal[:-2] + ending for ending in ("ый", "ий", "ой", "ого", "ому", "ым", "ом", "ая", "ую", "ое", "ые", "ых", "его", "ье", "ья", "ьего", "ьем"))  # fmt: skip
+        return tuple(ordinal[:-2] + ending for ending in _RUSSIAN.split())
     if language == "en":
         return (ordinal, ordinal + "s") if ordinal not in ("second", "third") else (ordinal,)
     return (ordinal,)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from tokenmill.judges.facts.number_words import (
     COLLECTIVES,
@@ -130,7 +131,8 @@ _SYMBOL_SCALE = re.compile(r" ?(k|K|M|bn|m|тыс\.?|млн|млрд|Mio\.?|Mrd\
 _SYMBOLS = {"k": 1e3, "K": 1e3, "M": 1e6, "bn": 1e9, "тыс": 1e3, "млн": 1e6, "млрд": 1e9, "Mio": 1e6, "Mrd": 1e9}
 _URL = re.compile(r"https?://\S+|www\.\S+|\S+@\S+")
 _MARKER = re.compile(
-    r"(?:^|\n)[ \t>*#|-]*(?:Q|A|F|R|S|Step|Part|Schritt|Étape|Paso|Шаг)?[ .]?\(?\d{1,2}[.):](?=\s)(?! ?(?:Jahrhundert|Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember))"
+    r"(?:^|\n)[ \t>*#|-]*(?:Q|A|F|R|S|Step|Part|Schritt|Étape|Paso|Шаг)?[ .]?\(?\d{1,2}[.):](?=\s)"
+    r"(?! ?(?:Jahrhundert|Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember))"
 )
 _CLOCK = re.compile(
     r"(?<![\d:.,])(?P<hour>[01]?\d|2[0-4])"
@@ -195,11 +197,11 @@ def _uncached(text: str, language: str) -> tuple[Quantity, ...]:
     for quantity in found[:MAX_QUANTITIES]:
         if kept and quantity.end <= kept[-1].end:
             continue
-        if kept and _JOINED.fullmatch(text, kept[-1].end, max(quantity.start, kept[-1].end)):
-            if joined := _together(kept[-1], quantity):
-                kept[-1] = joined
-                continue
-        kept.append(quantity)
+        beside = kept and _JOINED.fullmatch(text, kept[-1].end, max(quantity.start, kept[-1].end))
+        if beside and (joined := _together(kept[-1], quantity)):
+            kept[-1] = joined
+        else:
+            kept.append(quantity)
     return tuple(kept)
 
 
@@ -331,7 +333,7 @@ class _Reader:
             amount = float(value(m[0], comma_decimal(self.language))[0])
             extra: list[Reading] = []
             if _RANGE.search(text[max(0, start - 7) : start]) and end - start <= 2:
-                century = int(text[max(0, start - 7) : start].strip("-–—/  ")[-4:]) // 100
+                century = int(re.findall(r"\d{4}", text[max(0, start - 7) : start])[-1]) // 100
                 extra.append(("", float(century * 100 + amount), 1.0))
             elif end - start == 2 and text[start - 1 : start] in ("'", "’") and self.language == "en":
                 extra += [("", century + amount, 1.0) for century in (1700.0, 1800.0, 1900.0, 2000.0)]
@@ -395,7 +397,7 @@ class _Reader:
     def _joined(self, at: int, used: int) -> bool:
         """Whether only spaces and hyphens stand between the words of a spelled number."""
         spans = self.words[at : at + used]
-        return all(self.text[a[2] : b[1]].strip(" -\u00a0,") == "" for a, b in zip(spans, spans[1:], strict=False))
+        return all(self.text[a[2] : b[1]].strip(" -\u00a0,") == "" for a, b in pairwise(spans))
 
     def _after_figure(self, start: int) -> bool:
         return bool(re.search(r"\d[\u00a0\u202f -]?$", self.text[max(0, start - 2) : start]))
@@ -418,16 +420,11 @@ class _Reader:
         return self.text.startswith(" of ", end)
 
     def _fraction(self, at: int, share: float) -> Quantity:
-        word, start, end = self.words[at]
+        _, start, end = self.words[at]
         count = 1.0
-        if (
-            at
-            and share < 1
-            and (found := spelled_at([self.words[at - 1][0]], 0, self.language))
-            and found[0].value < 10
-        ):
-            if not found[0].ordinal:
-                count, start = found[0].value, self.words[at - 1][1]
+        found = spelled_at([self.words[at - 1][0]], 0, self.language) if at and share < 1 else None
+        if found and found[0].value < 10 and not found[0].ordinal:
+            count, start = found[0].value, self.words[at - 1][1]
         amount = count * share
         if whole := _WHOLE_BEFORE.search(self.text[max(0, start - 30) : start]):  # "one and a half years"
             found = spelled_at([whole[1].lower()], 0, self.language)

@@ -53,7 +53,7 @@ class Translate:
 
         return await write_text(
             self,
-            lambda verdicts: self.messages(text, language, verdicts),
+            lambda verdicts, _: self.messages(text, language, verdicts),
             verify,
             progress,
             stage="translation",

@@ -54,7 +54,7 @@ class TextView(View):
 
 def _pairs(row: dict[str, Any], lengths: dict[str, int], findings: list[dict[str, str]]) -> list[dict[str, Any]]:
     """Texts before and after, side by side; what was refused comes first, the whole passage after it."""
-    from tokenmill.judges.facts.coverage import differing_spans  # has large tables; only a run's end needs it
+    from tokenmill.judges.facts.check import differing_spans  # has large tables; only a run's end needs it
 
     wanted = [("source_text", "text", "Source", "Rewrite")]
     if row.get("refused_text") or row.get("refused_source"):
