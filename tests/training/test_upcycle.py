@@ -133,7 +133,7 @@ def test_the_command_draws_both_figures(tmp_path, capsys):
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Split("", "isolated")
     tokenizer.save(str(checkpoint / "tokenizer.json"))
     assert expert_load.main(arguments) == 0
-    report = json.loads((tmp_path / "out" / "expert_load.json").read_text())
+    report = json.loads((tmp_path / "out" / "experts.json").read_text())
     assert report["domains"] == ["sums", "words"]
     assert sum(report["counts"][0][0]) == 2 * 5 * 9
     for picture in ("heatmap.png", "gini.png"):
