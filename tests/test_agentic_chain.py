@@ -226,7 +226,7 @@ def test_estimate_and_preview_of_the_chain_write_nothing(tools, tmp_path, run):
 def test_what_is_missing_or_wrong_is_one_line_before_any_call(tools, tmp_path, run):
     with ScriptedServer(Everybody()) as server:
         for argv, told in (
-            (("agentic", "--output", tmp_path / "o"), "--tools DIR is required"),
+            (("agentic", "--output", tmp_path / "o"), "required: --tools"),
             (("agentic", "--tools", tools), "--output DIR is required"),
             (chain(tools, tmp_path / "o", server, "--votes", 2), "--votes 2"),
             (chain(tools, tmp_path / "o", server, "--levels", "hard=1"), "--levels hard=1"),

@@ -177,7 +177,7 @@ def test_preview_estimate_and_wrong_flags(tasks, tmp_path, run):
             code, _, err = run(*trajectories(tasks, out, server, *flags))
             assert code == 2 and told in err and len(err.strip().splitlines()) == 1 and server.log.requests == before
     code, _, err = run("agentic", "trajectories", "--output", out)
-    assert code == 2 and "name the input" in err
+    assert code == 2 and "required: --tasks" in err
 
 
 def test_models_without_tool_calling_are_driven_by_json(tasks, tmp_path, run):

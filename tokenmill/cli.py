@@ -17,45 +17,63 @@ import sys
 import threading
 import traceback
 from collections.abc import Sequence
+from typing import Any
 
 from tokenmill import COMMAND
+from tokenmill.schemas.flags import UsageError, add_flags, from_namespace
 
-JOBS = {
-    "knowledge": ("tokenmill.pipelines.knowledge.job", "rewrite documents in diverse styles, verified for fidelity"),
-    "math": (
-        "tokenmill.pipelines.math.job",
-        "turn mathematics into learning notes in English, every calculation verified",
-    ),
-    "tools": ("tokenmill.pipelines.tools.cli", "harvest, evolve, curate and implement tool specifications"),
-    "agentic": ("tokenmill.pipelines.agentic.cli", "make tool-use trajectories: agents, tasks, users, worlds, judges"),
-    "publish": ("tokenmill.pipelines.runs.publish", "upload a finished run to the Hugging Face Hub"),
+COMMANDS = {
+    "knowledge": ("knowledge.job", "rewrite documents in diverse styles, verified for fidelity"),
+    "math": ("math.job", "turn mathematics into learning notes in English, every calculation verified"),
+    "tools": ("tools", "harvest, evolve, curate and implement tool specifications"),
+    "tools harvest": ("tools.harvest.job", "ask MCP servers from PyPI and npm for their tools"),
+    "tools curate": ("tools.curate.job", "merge runs, keep each tool once"),
+    "tools evolve": ("tools.evolve.job", "make synthetic tools with a model, through domains"),
+    "tools implement": ("tools.implement.job", "write Python for the tools of domains, checked in a sandbox"),
+    "agentic": ("agentic", "make tool-use trajectories: agents, tasks, users, worlds, judges"),
+    "agentic run": ("agentic.chain", "the whole chain (the default)"),
+    "agentic agents": ("agentic.agents.job", "write agents: a tool-set, a system prompt and a policy each"),
+    "agentic tasks": ("agentic.tasks.job", "write tasks with rubrics for agents"),
+    "agentic trajectories": ("agentic.trajectories.job", "run agents on tasks"),
+    "agentic code": ("agentic.code.job", "work on coding tasks in a sandbox"),
+    "publish": ("runs.publish", "upload a finished run to the Hugging Face Hub"),
 }
+"""Subcommands: the module below `pipelines`, and what it does, in a few words. A module has a `COMMAND`; a package names
+several more."""
+
 
 QUIET = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_VERBOSITY": "error"}
 """Environment that keeps progress bars and warnings of the Hub's libraries out of logs, where nobody watches them."""
 
 
-def arguments(job: str = "") -> argparse.ArgumentParser:
-    """The parser of all subcommands; where `job` names one, the others, which take seconds to import, stay empty."""
-    parser = argparse.ArgumentParser(prog=COMMAND[-1], description=__doc__.split("\n", 1)[0], allow_abbrev=False)
-    commands = parser.add_subparsers(dest="job", required=True, metavar="JOB")
-    for name, (path, help) in JOBS.items():
-        if job in JOBS and name != job:
-            commands.add_parser(name, help=help)
+def load(command: str) -> Any:
+    """The `COMMAND` of a subcommand such as `tools harvest`: its `options`, and `run(options, beam_args)`."""
+    return _module(command).COMMAND
+
+
+def arguments(words: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of all subcommands; only that which the words name, which takes seconds to import, has its flags."""
+    parser = _Parser(prog=COMMAND[-1], description=__doc__.split("\n", 1)[0], allow_abbrev=False)
+    kinds = {"": parser.add_subparsers(required=True, metavar="JOB")}
+    for name, (_, help) in COMMANDS.items():
+        above, _, last = name.rpartition(" ")
+        if above not in kinds:
             continue
-        module = importlib.import_module(path)
-        command = commands.add_parser(
-            name,
+        if list(words[: name.count(" ") + 1]) != name.split():
+            kinds[above].add_parser(last, help=help)
+            continue
+        command = kinds[above].add_parser(
+            last,
             help=help,
-            description=module.__doc__,
-            formatter_class=argparse.RawDescriptionHelpFormatter if name == "agentic" else argparse.HelpFormatter,
+            description=_module(name).__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        module.add_arguments(command)
-        if name in ("knowledge", "math"):
-            command.set_defaults(make=module.job)
-        elif name == "publish":
-            command.set_defaults(run=module.run)
+        if any(other.startswith(f"{name} ") for other in COMMANDS):
+            kinds[name] = command.add_subparsers(required=True, metavar="WHAT")
+        else:
+            add_flags(command, load(name).options)
+            command.set_defaults(subcommand=name)
     return parser
 
 
@@ -89,32 +107,25 @@ def _complain(broken: threading.ExceptHookArgs) -> None:
 def main(argv: Sequence[str]) -> int:
     """Run a command line; the exit code."""
     argv = list(argv)
-    spelled = argv
-    if argv[:1] == ["agentic"]:
-        from tokenmill.pipelines.agentic.cli import spelled_out
-
-        spelled = spelled_out(argv)
-    args, beam_args = arguments(argv[0] if argv else "").parse_known_args(spelled)
-    args.command_line = [*COMMAND, *argv]
-    if hasattr(args, "chain") or hasattr(args, "make"):
-        from apache_beam.io.filesystems import FileSystems
-        from apache_beam.options.pipeline_options import PipelineOptions
-
-        # A pipeline does this too, but files are looked for before there is one, and S3 is not to be had without.
-        FileSystems.set_options(PipelineOptions(beam_args))
-    if hasattr(args, "chain"):  # several jobs, one after another
-        return args.chain(args, beam_args)
-    if hasattr(args, "run"):
-        if beam_args:
-            print(f"tokenmill: unknown flag {beam_args[0]}", file=sys.stderr)
-            return 2
-        return args.run(args)
-    from tokenmill.pipelines.runs.errors import UsageError
-    from tokenmill.pipelines.runs.launch import launch
-
+    words = argv
+    if argv[:1] == ["agentic"] and argv[1:2] not in (["-h"], ["--help"]) and not (argv[1:2] and argv[1][0] != "-"):
+        words = ["agentic", "run", *argv[1:]]
     try:
-        job = args.make(args)
+        given, beam_args = arguments(words).parse_known_args(words)
+        job = load(given.subcommand)
+        options = from_namespace(job.options, given)
     except UsageError as error:
         print(f"tokenmill: {error}", file=sys.stderr)
         return 2
-    return launch(job, args, beam_args)
+    return job.run(options, beam_args, [*COMMAND, *argv])
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> Any:
+        raise UsageError(f"{message}; {self.prog} --help tells more")
+
+
+def _module(command: str) -> Any:
+    return importlib.import_module(f"tokenmill.pipelines.{COMMANDS[command][0]}")

@@ -12,18 +12,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 from tokenmill.judges.facts.derived import (
     as_share,
     converted,
     enumerates,
-    implied_dates,
     lists_at_once,
     lists_otherwise,
-    misconverted,
     recounts,
-    same_times,
     unit_left_out,
     worked_out,
 )
@@ -31,11 +27,9 @@ from tokenmill.judges.facts.differences import Difference, Quotes
 from tokenmill.judges.facts.extract import Facts, extract
 from tokenmill.judges.facts.names import names_added, names_lost
 from tokenmill.judges.facts.negation import denies, negations_changed
-from tokenmill.judges.facts.places import misplaced
 from tokenmill.judges.facts.shares import other_dates, ranks, same_duration, told_as_shares
 from tokenmill.judges.facts.tables import FUNCTION_WORDS, IMPLIED, NUMBER_WORDS, ORDINALS, ROMAN, SIZES, UNITS
-from tokenmill.judges.facts.text import Fact
-from tokenmill.judges.facts.unchanged import plainly_covers
+from tokenmill.judges.facts.text import Fact, is_ordinal, label_of
 from tokenmill.schemas.verdicts import Verdict
 
 REASONS = (
@@ -52,7 +46,6 @@ REASONS = (
 
 Span = tuple[int, int, str]
 """Start, end (characters) and kind of a fact that differs."""
-_CLEAN = Verdict("coverage", True, 1.0)
 _FINDINGS = 24
 """Most findings in a verdict; a longer list helps neither a person nor a repair."""
 
@@ -75,8 +68,6 @@ class Coverage:
 
         The score is the share of facts kept and not added.
         """
-        if language[:2] == "en" and len(source) + len(rewrite) < 20_000 and plainly_covers(source, rewrite):
-            return _CLEAN
         found, facts, forgiven = self._differences(source, rewrite, context, language)
         total = facts + sum(1 for d in found if not d.in_source)
         score = 1.0 - min(1.0, (len(found) + forgiven) / total) if total else 1.0
@@ -144,14 +135,43 @@ def _numbers(source: str, rewrite: str, before: Facts, after: Facts, context: st
     found += [Difference(f"{fact.kind}_added", fact) for fact in added]
     if not after.units <= before.units:
         found += _units_changed(source, before, after)
-    if not found:
-        if doubted := misplaced(source, rewrite, before, after):
-            doubted = same_times(doubted, rewrite, source)
-            doubted = [f for f in doubted if not converted(f, before.numbers) and not same_duration(f, before.numbers)]
-            doubted = worked_out(doubted, (rewrite, after), (source, before))
-        doubted += misconverted(rewrite, after, source, before)
-        found += [Difference("number_added", fact) for fact in doubted]
-    return found or (_scores_changed(source, rewrite, before, after) if _SCORE.search(rewrite) else [])
+    return found or [Difference("number_added", fact) for fact in _renumbered(source, rewrite, before, after)]
+
+
+def _renumbered(source: str, rewrite: str, before: Facts, after: Facts) -> list[Fact]:
+    """Numbers of the rewrite that number a name to which the source gives other numbers only: "NY 93", "the 2nd Battalion"."""
+    known: dict[str, set[str]] = {}
+    for listed in _lists(before.numbers):  # they share their name: "NY 93 and 104", "the 2nd and 9th Divisions"
+        for name in {name for fact in listed for name in _numbered(source, fact)}:
+            known.setdefault(name, set()).update(fact.keys[0] for fact in listed)
+    return [
+        fact
+        for fact in (after.numbers if known else ())
+        if any(name in known and fact.keys[0] not in known[name] for name in _numbered(rewrite, fact))
+    ]
+
+
+def _lists(facts: Iterable[Fact]) -> Iterator[list[Fact]]:
+    """Numbers that stand side by side, a dozen at most."""
+    listed: list[Fact] = []
+    for fact in facts:
+        if listed and (len(listed) == 12 or not 0 < fact.start - listed[-1].end <= len(", and ")):
+            yield listed
+            listed = []
+        listed.append(fact)
+    if listed:
+        yield listed
+
+
+def _numbered(text: str, fact: Fact) -> list[str]:
+    """The names that a number numbers: the capitalised word before it, or after an ordinal."""
+    if fact.kind != "number":
+        return []
+    after = _NAME_AFTER.match(text, fact.end) if is_ordinal(text, fact) else None
+    return [name.removesuffix("s") for name in (label_of(text, fact), after and after[1]) if name]
+
+
+_NAME_AFTER = re.compile(r" ([A-Z][a-z]+)")
 
 
 def _unexcused(
@@ -183,19 +203,14 @@ def _implied(
 ) -> tuple[list[Fact], list[Fact]]:
     """Facts lost and added less those that the other text has in another form, or implies."""
     (source, before), (rewrite, after) = old, new
-    dates = [fact for fact in added if fact.kind == "date"]
-    distances = [fact for fact in lost if fact.unit in ("d", "yr")]
-    if dates and distances and not implied_dates(dates, source, before):  # "two days later" became a date
-        lost = [fact for fact in lost if fact not in distances]
-        added = [fact for fact in added if fact.kind != "date"]
     if lost:
-        lost = told_as_shares(same_times(lost, source, rewrite), source, rewrite, after)
+        lost = told_as_shares(lost, source, rewrite, after)
         lost = [fact for fact in lost if not same_duration(fact, after.numbers)]
-        lost = other_dates(implied_dates(lost, rewrite, after), rewrite, after)
+        lost = other_dates(lost, rewrite, after)
         if not added:
             lost = [fact for fact in lost if fact.strong or not lists_at_once(fact, source)]
     if added:
-        added = told_as_shares(same_times(added, rewrite, source), rewrite, source, before)
+        added = told_as_shares(added, rewrite, source, before)
         added = [fact for fact in added if not same_duration(fact, before.numbers)]
         added = [fact for fact in added if not enumerates(fact, rewrite, after.words)]
     if lost and added:
@@ -204,7 +219,7 @@ def _implied(
     lost = [fact for fact in lost if not converted(fact, after.numbers) and not as_share(fact, after.words)]
     if added and not changed:
         added = [f for f in added if not converted(f, before.numbers) and not as_share(f, before.words)]
-        added = worked_out(implied_dates(added, source, before), (rewrite, after), (source, before))
+        added = worked_out(added, (rewrite, after), (source, before))
     return lost, added
 
 
@@ -220,32 +235,6 @@ def _counted(fact: Fact, rewrite: str, source: str) -> bool:
 
 
 _COUNTED = re.compile(r"[ -]([a-z]{3,})")
-_SCORE = re.compile(r"\d[-–:/⁄]\d")
-
-
-def _scores_changed(source: str, rewrite: str, before: Facts, after: Facts) -> list[Difference]:
-    """Scores, ranges, times and fractions ("70–69", "1:09", "2/3") of the rewrite that the source has nowhere.
-
-    That is, their two numbers stand nowhere side by side there.
-    """
-    pairs = list(_neighbours(rewrite, after.numbers, 1))
-    if not pairs:
-        return []
-    known = {frozenset((a.keys[0], b.keys[0])) for a, b in _neighbours(source, before.numbers, 12)}
-    return [
-        Difference("number_added", second)
-        for first, second in pairs
-        if frozenset((first.keys[0], second.keys[0])) not in known
-        and not {first.kind, second.kind} & {"date"}
-        and same_times([second], rewrite, source)
-    ]
-
-
-def _neighbours(text: str, facts: tuple[Fact, ...], gap: int) -> Iterator[tuple[Fact, Fact]]:
-    """Consecutive numbers at most `gap` characters apart; for a gap of one, those with a dash, colon or slash between."""
-    for first, second in pairwise(facts):
-        if 0 < second.start - first.end <= gap and (gap > 1 or text[first.end] in "-–:/⁄"):
-            yield first, second
 
 
 def _offers(facts: Facts, other: Facts) -> frozenset[str]:

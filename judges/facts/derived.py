@@ -6,131 +6,13 @@ Asked only about the few facts that a plain comparison of keys left over (`judge
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator
-from datetime import date, timedelta
+from collections.abc import Iterable
+from datetime import date
 from itertools import pairwise
 
 from tokenmill.judges.facts.extract import Facts
 from tokenmill.judges.facts.tables import LABELS, NUMBER_WORDS, ORDINALS, SIZES, stem
 from tokenmill.judges.facts.text import Fact, is_ordinal, is_rank, label_of, split_words
-
-# ---------------------------------------------------------------------------------------------------- clock times
-_CLOCK = re.compile(
-    r"(?<![\d.,:])(\d{1,2})(?:(?::|\.|: )(\d\d)(?![\d:]|\.\d))?(?: ?(?:([ap])\.?m\b\.?| (in the morning|in the afternoon|in the "
-    r"evening|at night|o['’]clock)))?",
-    re.IGNORECASE,
-)
-_NOON = re.compile(r"\b(?:noon|midday|midnight)\b", re.IGNORECASE)
-_MARKS = {"in the morning": "a", "in the afternoon": "p", "in the evening": "p", "at night": "p"}
-
-
-def clock_times(text: str) -> dict[int, tuple[int, frozenset[int]]]:
-    """Where clock times ("17:00", "5 p.m.") begin: their ends, and the minutes since midnight that they may mean."""
-    found = {}
-    for match in _CLOCK.finditer(text):
-        hour, minute, half, words = match.groups()
-        if (not half and not words and (not minute or match[0][len(hour)] == ".")) or int(hour) > 24:
-            continue
-        minutes = 60 * int(hour) + int(minute or 0)
-        if minutes % 60 != int(minute or 0) or int(minute or 0) > 59:
-            continue
-        half = (half or _MARKS.get((words or "").lower(), "")).lower()
-        if half and int(hour) <= 12:
-            meant = frozenset([minutes % 720 + (720 if half == "p" else 0)])
-        else:  # "5:00" may be in the afternoon
-            meant = frozenset([minutes] if int(hour) > 12 or hour[0] == "0" else [minutes, minutes % 720 + 720])
-        found[match.start()] = (match.end(), meant)
-    for match in _NOON.finditer(text):
-        found[match.start()] = (match.end(), frozenset([0, 1440] if match[0].lower() == "midnight" else [720]))
-    return dict(sorted(found.items()))
-
-
-def same_times(facts: list[Fact], text: str, other: str) -> list[Fact]:
-    """`facts` of `text` less those that belong to a clock time that `other` states too."""
-    if not any(fact.strong and fact.kind == "number" for fact in facts):
-        return facts
-    theirs = frozenset().union(*(meant for _, meant in clock_times(other).values()))
-    if not theirs:
-        return facts
-    kept = [(start, end) for start, (end, meant) in clock_times(text).items() if meant & theirs]
-    starts = [start for start, _ in kept]
-
-    def told(fact: Fact) -> bool:
-        at = bisect_left(starts, fact.start + 1) - 1
-        return at >= 0 and fact.end <= kept[at][1] + 1
-
-    return [fact for fact in facts if not told(fact)]
-
-
-# ------------------------------------------------------------------------------------------------ days and years apart
-_LATER = re.compile(
-    r"\b(?:next|following|later|afterwards?|after|on|subsequent) (?:day|morning|evening|night|afternoon|date)\b"
-    r"|\b(?:day|night|morning) (?:after|later|afterwards?)\b|\btomorrow\b",
-    re.IGNORECASE,
-)
-_EARLIER = re.compile(
-    r"\b(?:previous|preceding|day|night|evening) (?:day|night|evening|before|earlier)\b|\beve\b"
-    r"|\byesterday\b",
-    re.IGNORECASE,
-)
-_YEAR_LATER = re.compile(
-    r"\b(?:next|following|later|subsequent) (?:year|season|summer|winter|spring|autumn|fall)\b(?!,? \(?(?:in )?\d)"
-    r"|\b(?:year|season) (?:after|later|afterwards?)\b",
-    re.IGNORECASE,
-)
-_DECADE_LATER = re.compile(r"\b(?:next|following|subsequent) decade\b|\bdecade (?:after|later)\b", re.IGNORECASE)
-_DECADE_EARLIER = re.compile(r"\b(?:previous|preceding|prior) decade\b|\bdecade (?:before|earlier)\b", re.IGNORECASE)
-_YEAR_EARLIER = re.compile(
-    r"\b(?:previous|preceding|last|prior) (?:year|season|summer|winter|spring|autumn)\b"
-    r"|\b(?:year|season) (?:before|earlier)\b",
-    re.IGNORECASE,
-)
-
-
-def _steps(text: str, facts: Facts, unit: str, later: re.Pattern, earlier: re.Pattern) -> frozenset[int]:
-    """How many days or years apart `text` says that things are."""
-    apart = {
-        int(fact.keys[0])
-        for fact in facts.numbers
-        if fact.unit == unit and fact.keys[0].isdecimal() and len(fact.keys[0]) < 4
-    }
-    steps = apart | {-n for n in apart}
-    if later.search(text):
-        steps.add(1)
-    if earlier.search(text):
-        steps.add(-1)
-    return frozenset(steps)
-
-
-def implied_dates(facts: list[Fact], other: str, theirs: Facts) -> list[Fact]:
-    """`facts` less the days and years that `other` tells by their distance from another of its days or years."""
-    if not any(fact.kind == "date" for fact in facts):
-        return facts
-    days = [key for key in theirs.keys if "/" in key]
-    years = [int(key) for key in theirs.keys if key.isdecimal() and len(key) == 4]
-    by_day = _steps(other, theirs, "d", _LATER, _EARLIER) if days else ()
-    by_year = _steps(other, theirs, "yr", _YEAR_LATER, _YEAR_EARLIER) if years else ()
-    reached = {key for day in days[:_MANY] for key in _shifted(day, by_day)}
-    reached |= {str(year + step) for year in years[:_MANY] for step in by_year}
-    decades = [int(key.strip("~+s")) for key in theirs.keys if key.endswith("0s")]
-    for pattern, step in ((_DECADE_LATER, 10), (_DECADE_EARLIER, -10)) if decades else ():
-        if pattern.search(other):
-            reached |= {form for n in decades[:_MANY] for form in (f"{n + step}s", f"~{(n + step) % 100:02}s")}
-    return [fact for fact in facts if fact.kind != "date" or reached.isdisjoint(fact.keys)]
-
-
-_MANY = 64
-"""Years and sums are tried of this many numbers at most."""
-
-
-def _shifted(key: str, steps: Iterable[int]) -> list[str]:
-    month, _, day = key.partition("/")
-    try:
-        start = date(2001, int(month), int(day))
-    except ValueError:
-        return []
-    return [f"{moved.month}/{moved.day}" for step in steps for moved in (start + timedelta(days=step),)]
 
 
 # ------------------------------------------------------------------------------------------------------------- counts
@@ -174,6 +56,10 @@ def worked_out(facts: list[Fact], here: tuple[str, Facts], there: tuple[str, Fac
         )
 
     return [fact for fact in facts if not known(fact)]
+
+
+_MANY = 64
+"""Years and sums are tried of this many numbers at most."""
 
 
 def _days_between(facts: Facts) -> set[str]:
@@ -398,32 +284,6 @@ def converted(fact: Fact, others: Iterable[Fact]) -> bool:
         if f.unit in SIZES and _plain(f) and (f.unit != fact.unit or f.unit == "t")
     ]
     return any(d == dimension and abs(s - size) <= 0.06 * max(s, size) for d, s in sizes)
-
-
-def misconverted(text: str, facts: Facts, other: str, theirs: Facts) -> list[Fact]:
-    """Quantities of `text` whose conversion in brackets is another size, where `other` has no such pair: "2 km (1 mi)"."""
-    pairs = list(_conversions(text, facts)) if "(" in text else []
-    if not pairs:
-        return []
-    known = {(a.keys[0], b.keys[0]) for a, b in _conversions(other, theirs)}
-    return [a for a, b in pairs if (a.keys[0], b.keys[0]) not in known and not _same_size(a, b)]
-
-
-def _conversions(text: str, facts: Facts) -> Iterator[tuple[Fact, Fact]]:
-    """Neighbouring quantities of one dimension, the second in brackets."""
-    measured = sorted([f for f in facts.numbers if f.unit in SIZES and _plain(f)], key=lambda f: f.start)
-    for before, first, second in zip([None, *measured], measured, measured[1:], strict=False):
-        if before and first.unit == "inch" and first.start - before.end < 8:
-            continue  # "5 feet 8 inches (1.73 m)"
-        gap = text[first.end : second.start] if second.start - first.end < 24 else ""
-        if gap.endswith("(") and SIZES[first.unit][0] == SIZES[second.unit][0] and first.unit != second.unit:
-            yield first, second
-
-
-def _same_size(first: Fact, second: Fact) -> bool:
-    """Whether two quantities are about as large; small ones are often rounded to one digit."""
-    sizes = [float(fact.keys[0]) * SIZES[fact.unit][1] for fact in (first, second)]
-    return max(sizes) <= 1.15 * min(sizes)
 
 
 def _same_heat(unit: str, value: float, other: float) -> bool:

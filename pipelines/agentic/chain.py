@@ -4,29 +4,36 @@ trajectories in `OUT` itself. A stage that is finished is not repeated, and one 
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tokenmill.pipelines.agentic import chain_estimate
 from tokenmill.pipelines.agentic.agents import job as agents_job
-from tokenmill.pipelines.agentic.flags import add_run_flags
+from tokenmill.pipelines.agentic.agents.job import AgentsOptions, tools_read
 from tokenmill.pipelines.agentic.tasks import job as tasks_job
+from tokenmill.pipelines.agentic.tasks.job import TasksOptions
 from tokenmill.pipelines.agentic.trajectories import job as trajectory_job
+from tokenmill.pipelines.agentic.trajectories.job import TrajectoriesOptions
 from tokenmill.pipelines.report.html import write_report
 from tokenmill.pipelines.report.stages import stage_entry
 from tokenmill.pipelines.report.survey import survey_run
-from tokenmill.pipelines.runs.errors import UsageError
-from tokenmill.pipelines.runs.exit import FAILED, OK, ended, say
+from tokenmill.pipelines.runs.exit import FAILED, OK, say
 from tokenmill.pipelines.runs.folder import WORK, OutputFolder
 from tokenmill.pipelines.runs.job import Job
-from tokenmill.pipelines.runs.launch import launch
+from tokenmill.pipelines.runs.launch import Command, launch
 from tokenmill.pipelines.transforms.files import whole_path
 from tokenmill.schemas.manifest import Manifest
 
 STAGES = "stages"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainOptions(TrajectoriesOptions, TasksOptions, AgentsOptions):
+    """What the whole chain may be given: all that its stages may."""
+
+    input: tuple[str, ...] = tools_read()
 
 
 @dataclass(frozen=True)
@@ -34,75 +41,50 @@ class Stage:
     """One run of the chain."""
 
     name: str
-    make: Callable[[argparse.Namespace], Job]
+    make: Callable[[Any], Job]
     folder: str
     """Below the output; empty for the output itself."""
-    flag: str
-    """Flag that names the stage's input when it is run alone."""
 
 
 CHAIN = (
-    Stage("agents", agents_job.job, f"{STAGES}/agents", "--tools"),
-    Stage("tasks", tasks_job.job, f"{STAGES}/tasks", "--agents"),
-    Stage("trajectories", trajectory_job.job, "", "--tasks"),
+    Stage("agents", agents_job.job, f"{STAGES}/agents"),
+    Stage("tasks", tasks_job.job, f"{STAGES}/tasks"),
+    Stage("trajectories", trajectory_job.job, ""),
 )
 
 
-def add_chain(kinds: argparse._SubParsersAction, name: str) -> None:
-    """The subcommand of the whole chain, with the flags of all stages."""
-    parser = kinds.add_parser(
-        name,
-        help="the whole chain (the default)",
-        description=__doc__.split("\n\n", 1)[0],
-        allow_abbrev=False,
-    )
-    add_run_flags(
-        parser,
-        reads="--tools",
-        what="runs of `tools harvest`, `evolve` or `curate`, or files of such rows",
-        roles=trajectory_job.ROLES,
-    )
-    agents_job.add_agent_flags(parser)
-    tasks_job.add_task_flags(parser)
-    trajectory_job.add_flags(parser)
-    parser.set_defaults(chain=run)
+def run(options: ChainOptions, beam_args: Sequence[str]) -> int:
+    """Run the stages one after another; the exit code, that of the stage that ended the chain.
 
-
-def run(args: argparse.Namespace, beam_args: Sequence[str]) -> int:
-    """Run the stages one after another; the exit code, that of the stage that ended the chain."""
-    return ended(lambda: _run(args, beam_args))
-
-
-def _run(args: argparse.Namespace, beam_args: Sequence[str]) -> int:
-    if not args.input:
-        raise UsageError("--tools DIR is required")
-    if args.estimate:
-        return chain_estimate.show(args)
-    if args.preview:
-        return chain_estimate.preview(args)
-    if not args.output:
-        raise UsageError("--output DIR is required (or --preview N, or --estimate)")
-    for stage in CHAIN[1:]:  # what is wrong with a later stage's flags is told before the first one has cost anything
-        stage.make(argparse.Namespace(**vars(args)))
-    output = args.output.rstrip("/")
-    args.account = f"agentic {whole_path(output)}"
-    produced, args.stages = args.input, []
+    Raises:
+        UsageError: there is nothing to read, or the output is another's.
+    """
+    if options.estimate:
+        return chain_estimate.show(options)
+    if options.preview:
+        return chain_estimate.preview(options)
+    for stage in CHAIN[1:]:  # what is wrong with a later stage is told before the first one has cost anything
+        stage.make(options)
+    output, produced, done = options.output, options.input, []
+    options = replace(options, account=f"agentic {whole_path(output)}")
     OutputFolder(output).check_ours()
     for number, stage in enumerate(CHAIN, 1):
         folder = OutputFolder(f"{output}/{stage.folder}".rstrip("/"))
         print(f"── {number}/{len(CHAIN)} {stage.name}: {folder.path}", flush=True)
-        stage_args = argparse.Namespace(**{**vars(args), "input": list(produced), "output": folder.path})
-        if number > 1:
-            stage_args.limit = None  # the limit is of what the chain reads
-        code = launch(stage.make(stage_args), stage_args, beam_args)
+        limit = options.limit if number == 1 else None  # the limit is of what the chain reads
+        its = replace(options, input=produced, output=folder.path, limit=limit, stages=tuple(done))
+        code = launch(stage.make(its), its, beam_args)
         manifest = folder.manifest() if code in (OK, FAILED) else None
         if manifest is None:
             return code
         if not manifest["counts"]["accepted"]:
-            return _nothing(stage, folder, manifest, args.stages, OutputFolder(output))
-        args.stages.append(stage_entry(stage.name, stage.folder, manifest))
-        produced = [folder.path]
+            return _nothing(stage, folder, manifest, done, OutputFolder(output))
+        done.append(stage_entry(stage.name, stage.folder, manifest))
+        produced = (folder.path,)
     return OK
+
+
+COMMAND = Command("agentic", ChainOptions, chain=run)
 
 
 def _nothing(

@@ -1,9 +1,8 @@
-"""The `knowledge` subcommand: its flags, and the job they describe."""
+"""Rewrite documents in diverse styles and perspectives, each rewrite verified against its source."""
 
 from __future__ import annotations
 
-import argparse
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 
 from tokenmill.inference.spec import parse_spec
@@ -13,11 +12,12 @@ from tokenmill.judges.model.faithfulness import Faithfulness
 from tokenmill.pipelines.knowledge.dag import Knowledge, build
 from tokenmill.pipelines.knowledge.rephrase import Checks, Rephrase
 from tokenmill.pipelines.knowledge.style_pairs import draw_pairs, pairs
-from tokenmill.pipelines.runs import options
 from tokenmill.pipelines.runs.embedding import embedder
-from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.job import Job
+from tokenmill.pipelines.runs.launch import Command
+from tokenmill.pipelines.runs.options import TextOptions, is_embedded, of_checking, of_writing, roles
 from tokenmill.pipelines.transforms.documents import DocumentParser
+from tokenmill.schemas.flags import checked, positive, shaping
 
 from tokenmill import prompts
 
@@ -25,72 +25,53 @@ USUAL = 2
 """The report rephrases its corpora at most twice."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    options.add_arguments(parser)
-    shape = parser.add_argument_group("how documents are rewritten")
-    shape.add_argument(
-        "--rephrasings",
-        type=options.positive,
-        default=USUAL,
+@dataclass(frozen=True, kw_only=True)
+class KnowledgeOptions(TextOptions):
+    """What `knowledge` may be given."""
+
+    known_columns = ("text", "id", "title", "language", "license")
+
+    rephrasings: int = of_writing(
+        USUAL,
         metavar="K",
-        help="rewrites per document, each in another style (default 2)",
+        parse=checked(lambda count: draw_pairs(count, 0, "")),
+        shapes=True,
+        help="rewrites per document, each in another style",
     )
-    shape.add_argument(
-        "--chunk-tokens", type=options.positive, default=256, metavar="N", help="target size of a chunk (default 256)"
+    chunk_tokens: int = of_writing(256, metavar="N", parse=positive, shapes=True, help="target size of a chunk")
+    embedding_model: str = of_checking(
+        "minilm", metavar="NAME", help="a sentence-transformers model (default: the packaged MiniLM)"
     )
-    shape.add_argument(
-        "--repairs", type=int, default=2, metavar="N", help="further tries for a refused chunk (default 2)"
-    )
-    checks = parser.add_argument_group("how rewrites are checked")
-    checks.add_argument(
-        "--embedding-model",
-        default="minilm",
-        metavar="NAME",
-        help="a sentence-transformers model (default: the packaged MiniLM)",
-    )
-    checks.add_argument("--no-similarity", action="store_true", help="leave out the embedding check")
-    checks.add_argument("--no-judge", action="store_true", help="leave out the judge model")
-    checks.add_argument(
-        "--votes", type=options.positive, default=1, metavar="N", help="judge's votes per text, odd (default 1)"
-    )
+    no_similarity: bool = of_checking(False, help="leave out the embedding check")
 
 
-def job(args: argparse.Namespace) -> Job:
+def job(options: KnowledgeOptions) -> Job:
     """The configured job.
 
     Raises:
-        UsageError: a flag's value makes no sense.
+        UsageError: there is no such embedding model.
     """
-    if args.repairs < 0:
-        raise UsageError("--repairs must be 0 or more")
-    try:
-        draw_pairs(args.rephrasings, args.seed, "")
-    except ValueError as error:
-        raise UsageError(f"--rephrasings {args.rephrasings}: {error}") from None
-    roles = options.roles(args, judge=not args.no_judge)
-    try:
-        judge = None if args.no_judge else Faithfulness(votes=args.votes)
-    except ValueError as error:
-        raise UsageError(f"--votes {args.votes}: {error}") from None
-    parser = DocumentParser(**options.columns(args.columns, ("text", "id", "title", "language", "license")))
+    judge = None if options.no_judge else Faithfulness(votes=options.votes)
+    chosen = roles(options, "writer", *(["judge"] if judge else []))
+    parser = DocumentParser(**options.named_columns())
     step = Rephrase(
-        model=parse_spec(args.llm).model,
-        judge_model="" if judge is None else parse_spec(roles["judge"].spec).model,
-        brief=parse_spec(args.llm).kind == "embedded",
-        seed=args.seed,
-        chunk_tokens=args.chunk_tokens,
-        repairs=args.repairs,
+        model=parse_spec(options.llm).model,
+        judge_model="" if judge is None else parse_spec(chosen["judge"].spec).model,
+        brief=is_embedded(options.llm),
+        seed=options.seed,
+        chunk_tokens=options.chunk_tokens,
+        repairs=options.repairs,
         checks=Checks(
             coverage=Coverage(),
-            similarity=None if args.no_similarity else Similarity(embedder(args)),
+            similarity=None if options.no_similarity else Similarity(embedder(options)),
             judge=judge,
         ),
     )
-    config = Knowledge(step, args.rephrasings, parser, args.max_document_bytes)
+    config = Knowledge(step, options.rephrasings, parser, options.max_document_bytes)
     notes = []
-    if args.rephrasings > USUAL:
+    if options.rephrasings > USUAL:
         notes.append(
-            f"--rephrasings {args.rephrasings}: the Kimi K2 report rephrases a corpus at most {USUAL} times; "
+            f"--rephrasings {options.rephrasings}: the Kimi K2 report rephrases a corpus at most {USUAL} times; "
             "more is for experiments"
         )
     used = [step.template, *sorted({name for pair in pairs() for name in pair})]
@@ -101,33 +82,27 @@ def job(args: argparse.Namespace) -> Job:
         title="Documents rephrased in diverse styles and perspectives, verified for fidelity",
         step=step,
         parser=parser,
-        roles=roles,
+        roles=chosen,
         tasks=config.tasks,
-        tasks_per_row=args.rephrasings,
+        tasks_per_row=options.rephrasings,
         build=partial(build, config),
         estimate=partial(estimate, step),
         prompts=tuple(used),
         config={
-            "rephrasings": args.rephrasings,
+            **shaping(options),
             "columns": asdict(parser),
-            "embedding_model": None if args.no_similarity else args.embedding_model,
-            "judge_votes": 0 if judge is None else args.votes,
+            "embedding_model": None if options.no_similarity else options.embedding_model,
+            "judge_votes": 0 if judge is None else options.votes,
             **{
                 name: getattr(step, name)
-                for name in (
-                    "chunk_tokens",
-                    "repairs",
-                    "tail_tokens",
-                    "before_tokens",
-                    "judged_tokens",
-                    "temperature",
-                    "top_p",
-                )
+                for name in ("tail_tokens", "before_tokens", "judged_tokens", "temperature", "top_p")
             },
         },
-        max_row_bytes=args.max_document_bytes,
         notes=tuple(notes),
     )
+
+
+COMMAND = Command("knowledge", KnowledgeOptions, job)
 
 
 def estimate(step: Rephrase, task) -> tuple[dict, dict]:

@@ -1,9 +1,8 @@
-"""The `math` subcommand: its flags, and the job they describe."""
+"""Turn mathematics into learning notes in English, every calculation verified."""
 
 from __future__ import annotations
 
-import argparse
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 
 from tokenmill.inference.spec import parse_spec
@@ -19,95 +18,71 @@ from tokenmill.pipelines.math.note import NOTE, PASSAGE, Part, WriteNote, foreig
 from tokenmill.pipelines.math.parse import ProblemParser
 from tokenmill.pipelines.math.translate import Translate
 from tokenmill.pipelines.rollouts.chunking import count_tokens
-from tokenmill.pipelines.runs import options
-from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.job import Job, Plan
+from tokenmill.pipelines.runs.launch import Command
+from tokenmill.pipelines.runs.options import TextOptions, of_writing, roles, too_small
+from tokenmill.schemas.flags import checked, positive, shaping
 from tokenmill.schemas.math import NoteTask
 
 from tokenmill import prompts
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    options.add_arguments(parser)
-    shape = parser.add_argument_group("how notes are written")
-    shape.add_argument(
-        "--notes",
-        type=options.positive,
-        default=1,
-        metavar="K",
-        help="notes per source, each in another style (default 1)",
-    )
-    shape.add_argument(
-        "--languages",
-        default="",
-        metavar="LIST",
-        help="take only sources in these languages, such as en,de; others are rejected unpaid (default: all)",
-    )
-    shape.add_argument(
-        "--chunk-tokens",
-        type=options.positive,
-        default=512,
-        metavar="N",
-        help="target size of a passage of a document (default 512)",
-    )
-    shape.add_argument(
-        "--repairs",
-        type=int,
-        default=2,
-        metavar="N",
-        help="further tries for what is refused (default 2)",
-    )
-    checks = parser.add_argument_group("how notes are checked")
-    checks.add_argument("--no-judge", action="store_true", help="leave out the judge model")
-    checks.add_argument(
-        "--votes", type=options.positive, default=1, metavar="N", help="judge's votes per text, odd (default 1)"
-    )
-
-
-def languages(text: str) -> tuple[str, ...]:
+def language_codes(text: str) -> tuple[str, ...]:
     """`en,de` as sorted ISO 639-1 codes.
 
     Raises:
-        UsageError: an entry is no such code.
+        ValueError: an entry is no such code.
     """
     listed = [part.strip() for part in text.split(",") if part.strip()]
     for part in listed:
         if code(part) == UNDETERMINED:
-            raise UsageError(f"--languages {part}: write ISO 639-1 codes, such as en,de,zh")
+            raise ValueError(f"{part} is none; write ISO 639-1 codes, such as en,de,zh")
     return tuple(sorted({code(part) for part in listed}))
 
 
-def job(args: argparse.Namespace) -> Job:
-    """The configured job.
+@dataclass(frozen=True, kw_only=True)
+class MathOptions(TextOptions):
+    """What `math` may be given."""
 
-    Raises:
-        UsageError: a flag's value makes no sense.
-    """
-    if args.repairs < 0:
-        raise UsageError("--repairs must be 0 or more")
-    roles = options.roles(args, judge=not args.no_judge)
-    try:
-        judge = None if args.no_judge else Gaps(votes=args.votes)
-        reader = None if args.no_judge else Faithfulness(prompt="math/judge_translation", votes=args.votes)
-    except ValueError as error:
-        raise UsageError(f"--votes {args.votes}: {error}") from None
-    parser = ProblemParser(**options.columns(args.columns, ProblemParser.names))
-    selected = languages(args.languages)
+    known_columns = ProblemParser.names
+
+    notes: int = of_writing(
+        1,
+        metavar="K",
+        parse=checked(lambda count: MathNotes(WriteNote(""), count)),
+        shapes=True,
+        help="notes per source, each in another style",
+    )
+    languages: str = of_writing(
+        "",
+        metavar="LIST",
+        parse=checked(language_codes),
+        help="take only sources in these languages, such as en,de; others are rejected unpaid (default: all)",
+    )
+    chunk_tokens: int = of_writing(
+        512, metavar="N", parse=positive, shapes=True, help="target size of a passage of a document"
+    )
+
+
+def job(options: MathOptions) -> Job:
+    """The configured job."""
+    judge = None if options.no_judge else Gaps(votes=options.votes)
+    reader = judge and Faithfulness(prompt="math/judge_translation", votes=options.votes)
+    chosen = roles(options, "writer", *(["judge"] if judge else []))
+    parser = ProblemParser(**options.named_columns())
+    selected = language_codes(options.languages)
     step = WriteNote(
-        model=parse_spec(args.llm).model,
-        judge_model="" if judge is None else parse_spec(roles["judge"].spec).model,
-        seed=args.seed,
-        chunk_tokens=args.chunk_tokens,
-        repairs=args.repairs,
+        model=parse_spec(options.llm).model,
+        judge_model="" if judge is None else parse_spec(chosen["judge"].spec).model,
+        seed=options.seed,
+        chunk_tokens=options.chunk_tokens,
+        repairs=options.repairs,
         source_checks=SourceChecks(selected),
-        translate=Translate(judge=reader, repairs=args.repairs, seed=args.seed),
+        translate=Translate(judge=reader, repairs=options.repairs, seed=options.seed),
         judge=judge,
         dispute=None if judge is None else Dispute(),
     )
-    try:
-        config = MathNotes(step, args.notes, parser, args.max_document_bytes)
-    except ValueError as error:
-        raise UsageError(f"--notes {args.notes}: {error}") from None
+    config = MathNotes(step, options.notes, parser, options.max_document_bytes)
     used = [NOTE, PASSAGE, REPAIR, *step.translate.prompt_names, *prompts.names(STYLES)]
     if judge is not None:
         used += [*judge.prompt_names, DISPUTE]
@@ -116,26 +91,25 @@ def job(args: argparse.Namespace) -> Job:
         title="Mathematics as learning notes, every calculation verified",
         step=step,
         parser=parser,
-        roles=roles,
+        roles=chosen,
         tasks=config.tasks,
-        tasks_per_row=args.notes,
+        tasks_per_row=options.notes,
         build=partial(build, config),
         estimate=partial(estimate, step),
         prompts=tuple(dict.fromkeys(used)),
         config={
-            "notes": args.notes,
+            **shaping(options),
             "languages": list(selected),
             "columns": asdict(parser),
-            "judge_votes": 0 if judge is None else args.votes,
+            "judge_votes": 0 if judge is None else options.votes,
             "translation": {name: getattr(step.translate, name) for name in ("temperature", "top_p")},
-            **{
-                name: getattr(step, name)
-                for name in ("chunk_tokens", "repairs", "tail_tokens", "before_tokens", "temperature", "top_p")
-            },
+            **{name: getattr(step, name) for name in ("tail_tokens", "before_tokens", "temperature", "top_p")},
         },
-        max_row_bytes=args.max_document_bytes,
-        notes=options.too_small(args.llm, "write notes that pass"),
+        notes=too_small(options.llm, "write notes that pass"),
     )
+
+
+COMMAND = Command("math", MathOptions, job)
 
 
 GROWTH = 450

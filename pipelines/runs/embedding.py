@@ -1,23 +1,23 @@
-"""The embedding model that the flags name."""
+"""The embedding model that the options name."""
 
 from __future__ import annotations
 
-import argparse
+from typing import Any
 
 from tokenmill.judges.embedding.similarity import Embedder
 from tokenmill.pipelines.runs.errors import UsageError
 
 
-def embedder(args: argparse.Namespace) -> Embedder:
-    """The model of `--embedding-model`, looked for before a run costs anything; an estimate goes without it.
+def embedder(options: Any) -> Embedder:
+    """The model of `embedding_model`, looked for before a run costs anything; an estimate goes without it.
 
     Raises:
         UsageError: no such model.
     """
-    chosen = Embedder(args.embedding_model)
-    if not getattr(args, "estimate", False):
+    chosen = Embedder(options.embedding_model)
+    if not options.estimate:
         try:
             chosen.find()
         except OSError as error:
-            raise UsageError(f"--embedding-model {args.embedding_model}: {error}") from None
+            raise UsageError(f"--embedding-model {options.embedding_model}: {error}") from None
     return chosen

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-
-class UsageError(Exception):
-    """Something about the command or its input is wrong; the text says what to do. Nothing was spent."""
+from tokenmill.schemas.flags import UsageError as UsageError
 
 
 class RunFailed(Exception):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -11,24 +11,28 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 from tokenmill.inference.call import Usage
-from tokenmill.inference.pricing import Prices
+from tokenmill.inference.pricing import load_prices
+from tokenmill.inference.roles import Role
 from tokenmill.inference.spec import parse_spec
 from tokenmill.pipelines.runs.inputs import Inputs
 from tokenmill.pipelines.runs.job import Job, Plan
+from tokenmill.pipelines.runs.options import RunOptions
 from tokenmill.pipelines.runs.read_rows import parsed_rows
 
 SAMPLE = 1000
 """Rows looked at; a larger input is scaled up from them."""
 
 
-def _sampled(job: Job, inputs: Inputs) -> tuple[list[Any], float]:
+def _sampled(job: Job, inputs: Inputs, max_bytes: int) -> tuple[list[Any], float]:
     """A sample spread over the input's pieces, and the factor from it to the whole."""
+    if job.given is not None:
+        return list(job.given), 1.0
     pieces = inputs.pieces
     share = max(1, SAMPLE // len(pieces))
     stride = max(1, len(pieces) // SAMPLE)
     rows: list[Any] = []
     for piece in pieces[::stride]:
-        rows += itertools.islice(parsed_rows([piece], job.parser, job.max_row_bytes), share)
+        rows += itertools.islice(parsed_rows([piece], job.parser, max_bytes), share)
     if inputs.rows is not None and rows:
         return rows, inputs.rows / len(rows)
     sampled = sum(_size(row) for row in rows)
@@ -41,9 +45,9 @@ def _size(row: Any) -> int:
     return len(text.encode()) + 100 if isinstance(text, str) else len(orjson.dumps(row))
 
 
-def estimate(job: Job, inputs: Inputs) -> tuple[dict[str, Plan], dict[str, Plan], float]:
+def estimate(job: Job, inputs: Inputs, max_bytes: int) -> tuple[dict[str, Plan], dict[str, Plan], float]:
     """(expected, at most, number of rows): calls and tokens by role, when nothing is refused and when every try is used."""
-    rows, factor = _sampled(job, inputs)
+    rows, factor = _sampled(job, inputs, max_bytes)
     expected: dict[str, Plan] = {}
     most: dict[str, Plan] = {}
     for row in rows:
@@ -56,51 +60,49 @@ def estimate(job: Job, inputs: Inputs) -> tuple[dict[str, Plan], dict[str, Plan]
     return scale, {role: plan.scaled(factor) for role, plan in most.items()}, len(rows) * factor
 
 
-def show(job: Job, inputs: Inputs, prices: Prices, args: argparse.Namespace) -> None:
+def show(job: Job, inputs: Inputs, options: RunOptions) -> None:
     """Print the estimate as a table."""
-    expected, most, rows = estimate(job, inputs)
-    about = "" if len(inputs.pieces) and rows <= SAMPLE else "about "
-    table = Table(
-        title=f"{job.name}: {about}{rows:,.0f} rows in, {about}{rows * job.tasks_per_row:,.0f} tasks",
-        box=box.SIMPLE,
-        title_justify="left",
-    )
-    for name, justify in (
-        ("role", "left"), ("model", "left"), ("", "left"), ("calls", "right"), ("prompt tokens", "right"),
-        ("answer tokens", "right"), ("cost", "right"),
-    ):  # fmt: skip
-        table.add_column(name, justify=justify)
-    totals = {"expected": 0.0, "at most": 0.0}
-    unknown = False
-    for role in expected:
-        spec = parse_spec(job.roles[role].spec)
-        for label, plans in (("expected", expected), ("at most", most)):
-            plan = plans[role]
+    expected, most, rows = estimate(job, inputs, options.max_document_bytes)
+    about = "" if rows <= SAMPLE else "about "
+    title = f"{job.name}: {about}{rows:,.0f} {job.reads} in, {about}{rows * job.tasks_per_row:,.0f} tasks"
+    print_plans(title, ("role",), {(role,): (expected[role], most[role]) for role in expected}, job.roles, options)
+    Console().print("No call was made. Expected: nothing is refused. At most: every chunk uses all its tries.")
+
+
+def print_plans(
+    title: str,
+    names: tuple[str, ...],
+    plans: Mapping[tuple[str, ...], tuple[Plan, Plan]],
+    roles: Mapping[str, Role],
+    options: RunOptions,
+) -> None:
+    """Print calls, tokens and cost as a table, and their sums.
+
+    Args:
+        names: headings of what the plans are named by, the role last.
+        plans: what is expected, and at most.
+    """
+    prices = load_prices(options.prices)
+    table = Table(title=title, box=box.SIMPLE, title_justify="left")
+    for name in (*names, "model", ""):
+        table.add_column(name)
+    for name in ("calls", "prompt tokens", "answer tokens", "cost"):
+        table.add_column(name, justify="right")
+    tokens, costs, unknown = [0, 0], [0.0, 0.0], False
+    for key, both in plans.items():
+        spec = parse_spec(roles[key[-1]].spec)
+        for place, plan in enumerate(both):
             cost = 0.0 if spec.local else prices.cost(spec.model, Usage(plan.prompt, plan.completion))
             unknown |= cost is None
-            totals[label] += cost or 0.0
-            table.add_row(
-                role if label == "expected" else "",
-                spec.text if label == "expected" else "",
-                label,
-                f"{plan.calls:,}",
-                f"{plan.prompt:,}",
-                f"{plan.completion:,}",
-                "price unknown" if cost is None else f"${cost:,.2f}",
-            )
+            tokens[place] += plan.prompt + plan.completion
+            costs[place] += cost or 0.0
+            named = ("", *("" for _ in key), "at most") if place else (*key, spec.text, "expected")
+            told = "price unknown" if cost is None else f"${cost:,.2f}"
+            table.add_row(*named, f"{plan.calls:,}", f"{plan.prompt:,}", f"{plan.completion:,}", told)
     console = Console()
     console.print(table)
-    tokens = {
-        label: sum(p.prompt + p.completion for p in plans.values()) for label, plans in (("e", expected), ("m", most))
-    }
-    console.print(
-        f"{tokens['e']:,} tokens expected, {tokens['m']:,} at most"
-        + (
-            "; give a price with --prices FILE to see the cost"
-            if unknown
-            else f"; ${totals['expected']:,.2f} expected, ${totals['at most']:,.2f} at most"
-        )
-    )
-    if args.max_tokens is not None and args.max_tokens < tokens["e"]:
-        console.print(f"--max-tokens {args.max_tokens:,} will stop the run before it is complete")
-    console.print("No call was made. Expected: nothing is refused. At most: every chunk uses all its tries.")
+    cost = f"${costs[0]:,.2f} expected, ${costs[1]:,.2f} at most"
+    tail = "give a price with --prices FILE to see the cost" if unknown else cost
+    console.print(f"{tokens[0]:,} tokens expected, {tokens[1]:,} at most; {tail}")
+    if options.max_tokens is not None and options.max_tokens < tokens[0]:
+        console.print(f"--max-tokens {options.max_tokens:,} will stop the run before it is complete")

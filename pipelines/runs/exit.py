@@ -21,12 +21,8 @@ def say(line: str, code: int) -> int:
     return code
 
 
-def ended(run: Callable[[], int], *, kept: str = "every answer received so far is kept") -> int:
-    """Run a command and return its exit code; whatever goes wrong that a user can act on is one line on stderr.
-
-    Args:
-        kept: what an interrupted run need not do again.
-    """
+def ended(run: Callable[[], int]) -> int:
+    """Run a command and return its exit code; whatever goes wrong that a user can act on is one line on stderr."""
     try:
         try:
             return run()
@@ -41,4 +37,4 @@ def ended(run: Callable[[], int], *, kept: str = "every answer received so far i
     except RunStopped as error:
         return say(f"stopped: {error}", STOPPED)
     except KeyboardInterrupt:
-        return say(f"interrupted; repeat the command to go on: {kept}", INTERRUPTED)
+        return say("interrupted; repeat the command to go on: every answer received so far is kept", INTERRUPTED)

@@ -8,8 +8,11 @@ from typing import Any
 
 import apache_beam as beam
 from tokenmill.inference.roles import Models, Role
+from tokenmill.pipelines.runs.inputs import Inputs
 from tokenmill.pipelines.transforms.rollout import Step
 from tokenmill.pipelines.transforms.sources import Parser, Piece
+
+PACKAGES = ("tokenmill", "apache-beam", "openai", "pyarrow", "sentence-transformers", "torch", "sentencex", "py3langid")
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Plan:
 
 Build = Callable[[beam.Pipeline, Models, Sequence[Piece], str, int], None]
 """Wires the whole job: pipeline, models, input pieces, folder for the shards, number of shards."""
+Counted = Callable[[str, str], dict[str, int]]
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,8 @@ class Job:
     name: str
     title: str
     step: Step
-    parser: Parser
+    parser: Parser | None
+    """Reads the rows of the input; None where they are `given`."""
     roles: dict[str, Role]
     build: Build
     estimate: Callable[[Any], tuple[dict[str, Plan], dict[str, Plan]]]
@@ -51,12 +56,22 @@ class Job:
     prompts: tuple[str, ...]
     """Names of all prompts that the job may use."""
     config: dict[str, Any] = field(default_factory=dict)
-    """Every setting that shapes the rows, for the manifest and its fingerprint."""
+    """Every setting that shapes the rows, for the manifest and its fingerprint, beside those that all jobs have."""
     tasks: Callable[[Any], Iterable[Any]] = lambda row: (row,)
     """The step's inputs for one parsed row."""
     tasks_per_row: int = 1
     rows_per_task: int = 1
     """Rows that a task is expected to make, for the progress line."""
-    max_row_bytes: int = 5_000_000
+    found: Inputs | None = None
+    """What is read, where the job found or made that itself; None for what the options name."""
+    given: Sequence[Any] | None = None
+    """The rows of the input, where the job holds them already and reads no more."""
+    reads: str = "rows"
+    """What the rows of the input are, for people."""
+    packages: tuple[str, ...] = PACKAGES
+    """Whose versions shape the rows."""
+    counts: Callable[[dict[str, int], Counted], dict[str, int]] = lambda counts, column: {}
+    """What else the manifest counts, or counts differently: of its counts, and of `column(kind, name)`, how often each
+    value of a column occurs in the rows of a kind."""
     notes: tuple[str, ...] = ()
     """Warnings to print before the run."""

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import dataclasses
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import PipelineOptions
 from tokenmill.inference import runtime as runtimes
-from tokenmill.inference.pricing import Prices, load_prices
+from tokenmill.inference.pricing import load_prices
 from tokenmill.inference.roles import Models
 from tokenmill.pipelines.runs import estimate, inputs, preview
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.exit import FAILED, OK, ended, say
 from tokenmill.pipelines.runs.finish import finish, prepared
-from tokenmill.pipelines.runs.folder import KINDS, OutputFolder, check_sum
+from tokenmill.pipelines.runs.folder import KINDS, OutputFolder, check_sum, count_column
 from tokenmill.pipelines.runs.job import Job
 from tokenmill.pipelines.runs.manifest import (
     Begun,
@@ -29,84 +32,114 @@ from tokenmill.pipelines.runs.manifest import (
     record,
     tell,
 )
-from tokenmill.pipelines.runs.options import default_cache
+from tokenmill.pipelines.runs.options import RunOptions, default_cache
 from tokenmill.pipelines.runs.preflight import check_models
 from tokenmill.pipelines.runs.progress import Progress
 from tokenmill.pipelines.runs.runner import choose
 from tokenmill.pipelines.transforms.files import whole_path
 from tokenmill.pipelines.transforms.rollout import EXTRA
 from tokenmill.pipelines.transforms.sources import COUNTED_FILES, PARQUET, ends_with
+from tokenmill.schemas.flags import as_flags, shaping
 from tokenmill.schemas.manifest import Manifest
+
+from tokenmill import COMMAND as PROGRAM
 
 SHARD_BYTES = 64_000_000
 """Input bytes per output shard, all rephrasings counted."""
 FEW, SMALL_SHARD_BYTES = 16, 1_000_000
 """A smaller job makes a few files all the same, since each is written by one worker."""
-PACKAGES = ("tokenmill", "apache-beam", "openai", "pyarrow", "sentence-transformers", "torch", "sentencex", "py3langid")
 
 
-def launch(job: Job, args: argparse.Namespace, beam_args: Sequence[str]) -> int:
+@dataclass(frozen=True)
+class Command:
+    """A subcommand: what it may be given, and what it does.
+
+    Command("knowledge", KnowledgeOptions, job).run(KnowledgeOptions(input="a.jsonl", output="out", llm="…"))
+    """
+
+    name: str
+    options: type[RunOptions]
+    job: Callable[[Any], Job] | None = None
+    """Makes its one job, ..."""
+    chain: Callable[[Any, Sequence[str]], int] | None = None
+    """... or runs several, of its options and Beam's; the exit code."""
+
+    def run(self, options: RunOptions, beam_args: Sequence[str] = (), command: Sequence[str] = ()) -> int:
+        """Run it and return the exit code; whatever goes wrong that a user can act on is one line on stderr.
+
+        Args:
+            beam_args: Beam's own flags.
+            command: the command line, for the manifest; one is made of the options where there is none.
+        """
+        # A pipeline does this too, but files are looked for before there is one, and S3 is not to be had without.
+        FileSystems.set_options(PipelineOptions(list(beam_args)))
+        words = command or [*PROGRAM, *self.name.split(), *as_flags(options), *beam_args]
+        options = dataclasses.replace(options, command=tuple(words))
+        if self.chain is not None:
+            return ended(lambda: self.chain(options, beam_args))
+        return ended(lambda: launch(self.job(options), options, beam_args))
+
+
+def launch(job: Job, options: RunOptions, beam_args: Sequence[str] = ()) -> int:
     """Run a job and return the exit code; whatever goes wrong that a user can act on is one line on stderr."""
-    return ended(lambda: _launch(job, args, beam_args))
+    return ended(lambda: _launch(job, options, beam_args))
 
 
-def _launch(job: Job, args: argparse.Namespace, beam_args: Sequence[str]) -> int:
-    try:
-        prices = load_prices(args.prices)
-    except ValueError as error:
-        raise UsageError(f"--prices {error}") from None
-    found = inputs.find(args.input, limit=args.limit)
-    check_utf8(args, (file.path for file in found.files))
-    inputs.check_columns(found, job.parser)
-    if not found.pieces or found.rows == 0:
-        raise UsageError(f"--input {' '.join(args.input)}: there are no rows")
+def _launch(job: Job, options: RunOptions, beam_args: Sequence[str]) -> int:
+    found = job.found or _found(job, options)
+    check_utf8(options.command, (file.path for file in found.files))
     for note in job.notes:
         say(note, OK)
-    if args.estimate:
-        estimate.show(job, found, prices, args)
+    if options.estimate:
+        estimate.show(job, found, options)
         return OK
-    if not args.output and not args.preview:
-        raise UsageError("--output DIR is required (or --preview N, or --estimate)")
     with tempfile.TemporaryDirectory(prefix="tokenmill-") as state:
-        models = models_of(job, args, state)
-        if args.preview:
-            return preview.show(job, found, models, args.preview)
-        out = OutputFolder(args.output.rstrip("/"))
+        models = models_of(job, options, state)
+        if options.preview:
+            return preview.show(job, found, models, options)
+        out = OutputFolder(options.output)
         with out.locked():
-            return _run(job, args, beam_args, found, models, out, prices)
+            return _run(job, options, beam_args, found, models, out)
 
 
-def models_of(job: Job, args: argparse.Namespace, state: str) -> Models:
-    """What workers need to make a job's calls. `args.account` names the ledger where several runs share one budget."""
+def _found(job: Job, options: RunOptions) -> inputs.Inputs:
+    """
+    Raises:
+        UsageError: there are no rows to read, or not such as the job reads.
+    """
+    found = inputs.find(options.input, limit=options.limit)
+    inputs.check_columns(found, job.parser)
+    if not found.pieces or found.rows == 0:
+        raise UsageError(f"--input {' '.join(options.input)}: there are no rows")
+    return found
+
+
+def models_of(job: Job, options: RunOptions, state: str) -> Models:
+    """What workers need to make a job's calls."""
     return Models(
         roles=job.roles,
-        cache=args.cache or default_cache(),
-        run=getattr(args, "account", "") or f"{job.name} {whole_path(args.output or 'preview')}",
-        budget=args.max_tokens,
-        max_concurrency=args.max_concurrency,
-        timeout=args.timeout,
-        patience=args.patience,
-        retry_refused=args.retry_failed,
+        cache=options.cache or default_cache(),
+        run=options.account or f"{job.name} {whole_path(options.output or 'preview')}",
+        budget=options.max_tokens,
+        max_concurrency=options.max_concurrency,
+        timeout=options.timeout,
+        patience=options.patience,
+        retry_refused=options.retry_failed,
         state=state,
         worker_of=os.getpid(),
     )
 
 
 def _run(
-    job: Job,
-    args: argparse.Namespace,
-    beam_args: Sequence[str],
-    found: inputs.Inputs,
-    models: Models,
-    out: OutputFolder,
-    prices: Prices,
+    job: Job, options: RunOptions, beam_args: Sequence[str], found: inputs.Inputs, models: Models, out: OutputFolder
 ) -> int:
-    config, served, used = _config(job, args), described_models(job.roles), described_prompts(job.prompts)
+    config = {**job.config, **shaping(options, RunOptions)}
+    served, used = described_models(job.roles), described_prompts(job.prompts)
     shape = {"job": job.name, "config": config, "inputs": [[f.name, f.stamp] for f in found.files]}
     fingerprint = fingerprint_of(shape, served, used)
     earlier = out.manifest()
     out.check_apart(file.path for file in found.files)
-    if earlier is not None and not _to_be_replaced(earlier, fingerprint, args, out):
+    if earlier is not None and not _to_be_replaced(earlier, fingerprint, options, out):
         with contextlib.suppress(OSError):  # one that was killed just before its end left it
             out.end()
         say(f"{out.path} is finished already: {_counted(earlier['counts'])}. Nothing was done", OK)
@@ -124,7 +157,6 @@ def _run(
             total = found.rows and found.rows * job.tasks_per_row * job.rows_per_task
             with Progress(Path(models.state or "/nonexistent"), total), prepared():
                 counters = runner.execute(job, models, found, out, _shards(job, found), zygote)
-            calls = described_calls(job.roles, counters, prices)
             spent = runtime.run(runtime.client.cache.spent())
         finally:
             runtimes.release(runtime)
@@ -146,25 +178,23 @@ def _run(
     lost = _lost(found, counters)
     if lost:
         counts["lost"] = sum(lost.values())
+    counts |= job.counts(counts, lambda kind, column: count_column(paths[kind], column))
     manifest = record(
+        job,
+        options,
         begun,
-        args,
         paths,
-        packages=PACKAGES,
-        models=served,
-        used=used,
-        job=job.name,
-        title=job.title,
         config=config,
         fingerprint=fingerprint,
+        models=served,
+        prompts=used,
         inputs=found.manifest(counters),
         counts=counts,
-        calls=calls,
-        spent={"tokens": spent, "shared": bool(getattr(args, "account", ""))},
-        stages=getattr(args, "stages", []),
+        calls=described_calls(job.roles, counters, load_prices(options.prices)),
+        spent={"tokens": spent, "shared": bool(options.account)},
     )
     finish(out, manifest)
-    _report(out, manifest)
+    _report(job, out, manifest)
     for name, rows in lost.items():
         say(f"{name}: {rows:,} of the rows that it says it has could not be read; see failed/ for the reason", FAILED)
     return _verdict(counts)
@@ -176,23 +206,19 @@ def _shards(job: Job, found: inputs.Inputs) -> int:
     return max(1, -(-made // SHARD_BYTES), min(FEW, made // SMALL_SHARD_BYTES))
 
 
-def _to_be_replaced(earlier: dict[str, Any], fingerprint: str, args: argparse.Namespace, out: OutputFolder) -> bool:
+def _to_be_replaced(earlier: dict[str, Any], fingerprint: str, options: RunOptions, out: OutputFolder) -> bool:
     """Whether a finished run in the folder gives way to this one.
 
     Raises:
         UsageError: it was made with other settings and --overwrite is not given.
     """
     if earlier.get("fingerprint") == fingerprint:
-        return args.overwrite or (args.retry_failed and earlier["counts"]["failed"] > 0)
-    if not args.overwrite:
+        return options.overwrite or (options.retry_failed and earlier["counts"]["failed"] > 0)
+    if not options.overwrite:
         raise UsageError(
             f"--output {out.path} holds a finished run of other settings or input; choose another folder or add --overwrite"
         )
     return True
-
-
-def _config(job: Job, args: argparse.Namespace) -> dict[str, Any]:
-    return {**job.config, "seed": args.seed, "limit": args.limit, "max_document_bytes": args.max_document_bytes}
 
 
 def _elsewhere(models: Models) -> Models:
@@ -201,8 +227,6 @@ def _elsewhere(models: Models) -> Models:
     Raises:
         UsageError: the cache is a file, which they cannot share.
     """
-    import dataclasses
-
     if "://" not in models.cache:
         raise UsageError("workers on other machines need a shared cache: --cache redis://host:6379/0")
     return dataclasses.replace(models, state="", worker_of=0)
@@ -227,7 +251,6 @@ def _lost(found: inputs.Inputs, counters: dict[str, int]) -> dict[str, int]:
 def _rows(paths: Sequence[str]) -> int:
     import pyarrow.parquet as pq
     from apache_beam.io.filesystem import CompressionTypes
-    from apache_beam.io.filesystems import FileSystems
 
     total = 0
     for path in paths:
@@ -249,7 +272,7 @@ def _verdict(counts: dict[str, int]) -> int:
     return OK if counts["accepted"] or (counts["rejected"] and not counts["failed"]) else FAILED
 
 
-def _report(out: OutputFolder, manifest: Manifest) -> None:
+def _report(job: Job, out: OutputFolder, manifest: Manifest) -> None:
     calls = manifest.calls.values()
     paid, cached = sum(c["paid"] for c in calls), sum(c["cached"] for c in calls)
     tokens = sum(c["prompt_tokens"] + c["completion_tokens"] for c in calls)
@@ -261,6 +284,6 @@ def _report(out: OutputFolder, manifest: Manifest) -> None:
     tell(
         manifest,
         out,
-        f"{_counted(manifest.counts)} of {manifest.counts['read']:,} rows read",
+        f"{_counted(manifest.counts)} of {manifest.counts['read']:,} {job.reads} read",
         f"{paid:,} calls paid, {cached:,} from the cache; {tokens:,} tokens ({cost}) in {manifest.duration_s:.0f} s{told}",
     )

@@ -1,8 +1,7 @@
-"""What the manifest of a run says, whatever kind of run it was, and how it is told on the terminal."""
+"""What the manifest of a run says, and how it is told on the terminal."""
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import importlib.metadata
 import platform
@@ -22,6 +21,8 @@ from tokenmill.pipelines.report.formatting import one_line
 from tokenmill.pipelines.report.masking import masked_command, masked_text
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.folder import OutputFolder, an_example, count_column
+from tokenmill.pipelines.runs.job import Job
+from tokenmill.pipelines.runs.options import RunOptions
 from tokenmill.pipelines.transforms import FAILED
 from tokenmill.schemas.manifest import Manifest
 
@@ -36,50 +37,39 @@ class Begun:
     clock: float = field(default_factory=time.monotonic)
 
 
-def check_utf8(args: argparse.Namespace, inputs: Iterable[str]) -> None:
+def check_utf8(command: Iterable[str], inputs: Iterable[str]) -> None:
     """
     Raises:
         UsageError: a word of the command or an input's name is not UTF-8, and no manifest could name it.
     """
-    for text in (*args.command_line, *inputs):
+    for text in (*command, *inputs):
         try:
             text.encode()
         except UnicodeEncodeError:
             raise UsageError(f"{text!a} is not UTF-8; rename the file") from None
 
 
-def record(
-    begun: Begun,
-    args: argparse.Namespace,
-    paths: Mapping[str, list[str]],
-    *,
-    packages: Sequence[str],
-    models: list[dict[str, Any]],
-    used: list[dict[str, Any]],
-    **particulars: Any,
-) -> Manifest:
+def record(job: Job, options: RunOptions, begun: Begun, paths: Mapping[str, list[str]], **particulars: Any) -> Manifest:
     """The manifest of a run whose rows are written.
 
     Args:
-        args: `command_line` and `seed` are read.
         paths: the shards of `data`, `rejected` and `failed`.
-        packages: those whose versions shape the rows.
-        models, used: what `described_models` and `described_prompts` gave.
         particulars: the other fields of `Manifest`.
     """
     return Manifest(
-        command=masked_command(args.command_line),
-        seed=args.seed,
+        job=job.name,
+        title=job.title,
+        command=masked_command(options.command),
+        seed=options.seed,
         started=begun.at.isoformat(timespec="seconds"),
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
         duration_s=round(time.monotonic() - begun.clock, 3),
-        versions=_versions(packages),
-        models=models,
-        prompts=used,
+        versions=_versions(job.packages),
         reasons=count_column(paths["rejected"], "reason"),
         errors=count_column(paths["failed"], "error"),
         languages=count_column(paths["data"], "language"),
         licenses=count_column(paths["data"], "license"),
+        stages=list(options.stages),
         **particulars,
     )
 

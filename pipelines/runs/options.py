@@ -1,42 +1,34 @@
-"""The flags that every job has."""
+"""The flags that every job has, declared once; jobs add their own in subclasses."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
+from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+from tokenmill.inference.pricing import load_prices
 from tokenmill.inference.roles import Role
-from tokenmill.inference.spec import EMBEDDED, SpecError, parse_spec
-from tokenmill.pipelines.runs.errors import UsageError
+from tokenmill.inference.spec import EMBEDDED, parse_spec
+from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES
+from tokenmill.schemas.flags import (
+    Options,
+    UsageError,
+    checked,
+    flag,
+    more_than_zero,
+    must,
+    not_negative,
+    odd,
+    positive,
+)
 
 EMBEDDED_SAMPLING = {"temperature": 0.3, "repeat_penalty": 1.1}
 """The embedded model goes round in circles without."""
-
-
-def positive(text: str) -> int:
-    value = int(text.replace("_", ""))
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return value
-
-
-def seed(text: str) -> int:
-    value = int(text)
-    if not -(2**63) <= value < 2**63:  # as columns and manifests hold it
-        raise argparse.ArgumentTypeError("must be within 64 bits")
-    return value
-
-
-def seconds(text: str) -> float:
-    value = float(text)
-    if value <= 0:
-        raise argparse.ArgumentTypeError("must be more than 0")
-    return value
-
+DATA, MODELS, MONEY = "what is read and written", "models", "money"
+"""Headings in the help."""
 
 OURS = frozenset(
     ["functions", "messages", "model", "n", "response_format", "stream", "stream_options", "tool_choice", "tools"]
@@ -56,29 +48,19 @@ _WHOLE = {"max_tokens": 1, "max_completion_tokens": 1, "seed": -(2**63), "top_k"
 """Lowest value; the highest is that of 64 bits."""
 
 
-def sampling(text: str) -> dict[str, Any]:
-    """Sampling parameters as JSON; null leaves one out. Parameters that only some servers know are passed on unseen.
+def check_sampling(given: dict[str, Any]) -> dict[str, Any]:
+    """Sampling parameters; None leaves one out. Parameters that only some servers know are passed on unseen.
 
     Raises:
-        argparse.ArgumentTypeError: no JSON object, a parameter that is not the user's to set, or a value that cannot be.
+        ValueError: a parameter that is not the user's to set, or a value that cannot be.
     """
-    try:
-        value = json.loads(text, parse_constant=_no_number)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise argparse.ArgumentTypeError("must be a JSON object")
-    for name, given in value.items():
+    for name, value in given.items():
         if name in OURS:
-            raise argparse.ArgumentTypeError(f"{name} is set by the job and cannot be given here")
-        wanted = "" if given is None else _wanted(name, given)
+            raise ValueError(f"{name} is set by the job and cannot be given here")
+        wanted = "" if value is None else _wanted(name, value)
         if wanted:
-            raise argparse.ArgumentTypeError(f"{name} must be {wanted} (or null to leave it out), not {given!r}")
-    return value
-
-
-def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no number")
+            raise ValueError(f"{name} must be {wanted} (or null to leave it out), not {value!r}")
+    return given
 
 
 def _wanted(name: str, given: Any) -> str:
@@ -97,142 +79,162 @@ def _wanted(name: str, given: Any) -> str:
     return ""
 
 
+of_data, of_models, of_money = (partial(flag, group=group) for group in (DATA, MODELS, MONEY))
+# A spec may hold a key; its errors show it without.
+model = partial(of_models, metavar="SPEC", parse=checked(parse_spec), echo=False)
+_in_64_bits = must("within 64 bits", lambda value: -(2**63) <= value < 2**63)  # as columns and manifests hold it
+longest_row = partial(of_data, metavar="N", parse=positive, shapes=True, help="longer rows go to failed/")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(Options):
+    """The contract of a run. What means nothing to a job, such as a judge's model where nothing is judged, is taken and
+    changes nothing.
+
+    Raises:
+        UsageError: a value cannot be, or there is nowhere to write to.
+    """
+
+    input: tuple[str, ...] = of_data(
+        metavar="GLOB", help="Parquet, JSONL (.gz, .zst), .txt or .md; local or on any Beam filesystem"
+    )
+    output: str | None = of_data(
+        None,
+        metavar="DIR",
+        parse=lambda path: path.rstrip("/") or path,
+        help="a folder for this run alone; required unless previewing or estimating",
+    )
+    limit: int | None = of_data(None, metavar="N", parse=positive, shapes=True, help="read only the first N rows")
+    max_document_bytes: int = longest_row(5_000_000)
+    overwrite: bool = of_data(False, help="replace a finished run of other settings in DIR")
+    llm: str = model(
+        EMBEDDED,
+        help=f"model that writes: {EMBEDDED} (embedded, the default), MODEL@http://host:port/v1, openai:MODEL, "
+        "vllm:MODEL, llamacpp:FILE.gguf",
+    )
+    judge_llm: str | None = model(None, help="model that judges (default: as --llm)")
+    sampling: dict[str, Any] = flag(
+        {},
+        group=MODELS,
+        metavar="JSON",
+        parse=check_sampling,
+        help="parameters for the writer's calls that replace the built-in ones: "
+        '\'{"temperature": 0.5, "top_p": null}\'',
+    )
+    judge_sampling: dict[str, Any] = flag(
+        {}, group=MODELS, metavar="JSON", parse=check_sampling, help="the same for the judge's calls"
+    )
+    max_concurrency: int = of_models(64, metavar="N", parse=positive, help="calls in flight per worker process")
+    timeout: float = of_models(600.0, metavar="S", parse=more_than_zero, help="seconds to wait for one answer")
+    patience: float = of_models(
+        300.0, metavar="S", parse=more_than_zero, help="seconds that an endpoint may be gone before the run stops"
+    )
+    estimate: bool = of_money(False, help="print calls, tokens and cost, and make no call")
+    preview: int | None = of_money(
+        None, metavar="N", parse=positive, help="work on N rows, show them, write nothing to DIR"
+    )
+    max_tokens: int | None = of_money(
+        None,
+        metavar="N",
+        parse=positive,
+        help="tokens this output may cost in all, over repeated commands; the run stops cleanly before it would exceed them",
+    )
+    prices: str | None = of_money(
+        None,
+        metavar="FILE",
+        parse=checked(load_prices),
+        echo=False,
+        help="JSON with prices per million tokens, on top of the shipped table",
+    )
+    cache: str | None = of_money(
+        None, metavar="PATH|URL", help="answers are kept here: a file or redis://… (default: ~/.cache/tokenmill)"
+    )
+    retry_failed: bool = of_money(False, help="ask again what failed or was refused by the endpoint")
+    seed: int = flag(0, metavar="N", parse=_in_64_bits, shapes=True, help="of every draw")
+
+    command: tuple[str, ...] = field(default=(), compare=False)
+    """The command line, for the manifest."""
+    account: str = field(default="", compare=False)
+    """Name of the ledger where several runs share one budget."""
+    stages: tuple[dict[str, Any], ...] = field(default=(), compare=False)
+    """The runs before this one, where it ends a chain: see `Manifest.stages`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (self.output or self.preview or self.estimate):
+            raise UsageError("--output DIR is required (or --preview N, or --estimate)")
+
+
+of_writing, of_checking = (partial(flag, group=group) for group in ("how texts are written", "how texts are checked"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextOptions(RunOptions):
+    """Of jobs that write texts anew, with a judge."""
+
+    known_columns: ClassVar[tuple[str, ...]] = ()
+    """What `--columns` may name."""
+
+    columns: str = of_data("", metavar="A=B,…", help="where the input's columns are named otherwise: text=body,id=url")
+    repairs: int = of_writing(2, metavar="N", parse=not_negative, shapes=True, help="further tries for what is refused")
+    no_judge: bool = of_checking(False, help="leave out the judge model")
+    votes: int = of_checking(1, metavar="N", parse=odd, help="judge's votes per text, odd")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.named_columns()
+
+    def named_columns(self) -> dict[str, str]:
+        """`--columns text=body,id=url` as a dict.
+
+        Raises:
+            UsageError: not of that form, or a name that the job does not know.
+        """
+        mapping: dict[str, str] = {}
+        for pair in filter(None, (p.strip() for p in self.columns.split(","))):
+            name, equals, column = (part.strip() for part in pair.partition("="))
+            if not equals or not column:
+                raise UsageError(f"--columns {pair}: write NAME=COLUMN, such as text=body")
+            if name not in self.known_columns:
+                raise UsageError(f"--columns {pair}: no such name; known are {', '.join(self.known_columns)}")
+            mapping[name] = column
+        return mapping
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordOptions(RunOptions):
+    """Of jobs that read rows which another job wrote: those of agents, with their tools and worlds, are long."""
+
+    max_document_bytes: int = longest_row(MAX_ROW_BYTES)
+
+
+_ROLES = {"writer": "", "user": "user_", "tools": "tool_", "judge": "judge_"}
+"""How the options of a role begin: `tool_llm`, `tool_sampling`."""
+
+
+def roles(options: RunOptions, *names: str) -> dict[str, Role]:
+    """The models of a run by role; a role without a model of its own is played by the writer's."""
+    chosen = {}
+    for name in names:
+        spec = getattr(options, f"{_ROLES[name]}llm") or options.llm
+        small = EMBEDDED_SAMPLING if is_embedded(spec) else {}
+        chosen[name] = Role(spec, {**small, **getattr(options, f"{_ROLES[name]}sampling")})
+    return chosen
+
+
+def is_embedded(spec: str) -> bool:
+    return parse_spec(spec).kind == "embedded"
+
+
+def too_small(spec: str, what: str) -> tuple[str, ...]:
+    """A warning where the writer is the embedded model, for a job's `notes`; `what` is beyond that model."""
+    if not is_embedded(spec):
+        return ()
+    return (f"the embedded model is too small to {what}; take it to try the command, not to make data",)
+
+
 def default_cache() -> str:
     """Where answers are kept unless a run says otherwise: one file for all runs of this user, since an answer's address
     does not depend on the run."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return str(Path(base, "tokenmill", "answers.sqlite"))
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of the contract of a run."""
-    data = parser.add_argument_group("what is read and written")
-    data.add_argument(
-        "--input",
-        nargs="+",
-        required=True,
-        metavar="GLOB",
-        help="Parquet, JSONL (.gz, .zst), .txt or .md; local or on any Beam filesystem",
-    )
-    data.add_argument(
-        "--output", metavar="DIR", help="a folder for this run alone; required unless previewing or estimating"
-    )
-    data.add_argument(
-        "--columns",
-        default="",
-        metavar="A=B,…",
-        help="where the input's columns are named otherwise: text=body,id=url",
-    )
-    data.add_argument("--limit", type=positive, metavar="N", help="read only the first N rows")
-    data.add_argument(
-        "--max-document-bytes",
-        type=positive,
-        default=5_000_000,
-        metavar="N",
-        help="longer rows go to failed/ (default 5 MB)",
-    )
-    data.add_argument("--overwrite", action="store_true", help="replace a finished run of other settings in DIR")
-    models = parser.add_argument_group("models")
-    models.add_argument(
-        "--llm",
-        default="smollm2",
-        metavar="SPEC",
-        help="smollm2 (embedded, the default), MODEL@http://host:port/v1, openai:MODEL, vllm:MODEL, llamacpp:FILE.gguf",
-    )
-    models.add_argument("--judge-llm", metavar="SPEC", help="model that judges (default: as --llm)")
-    models.add_argument(
-        "--sampling",
-        type=sampling,
-        default={},
-        metavar="JSON",
-        help='parameters for the writer\'s calls that replace the built-in ones: \'{"temperature": 0.5, "top_p": null}\'',
-    )
-    models.add_argument(
-        "--judge-sampling", type=sampling, default={}, metavar="JSON", help="the same for the judge's calls"
-    )
-    add_endpoint(models)
-    add_money(parser, "rewrite N rows, show them side by side, write nothing to DIR")
-
-
-def add_endpoint(models: argparse._ArgumentGroup) -> None:
-    """How a job's models are called."""
-    models.add_argument(
-        "--max-concurrency",
-        type=positive,
-        default=64,
-        metavar="N",
-        help="calls in flight per worker process (default 64)",
-    )
-    models.add_argument("--timeout", type=seconds, default=600.0, metavar="S", help="seconds to wait for one answer")
-    models.add_argument(
-        "--patience",
-        type=seconds,
-        default=300.0,
-        metavar="S",
-        help="seconds that an endpoint may be gone before the run stops",
-    )
-
-
-def add_money(parser: argparse.ArgumentParser, preview: str) -> None:
-    """What is spent, and the seed; `preview` is what the help says of `--preview`."""
-    money = parser.add_argument_group("money")
-    money.add_argument("--estimate", action="store_true", help="print calls, tokens and cost, and make no call")
-    money.add_argument("--preview", type=positive, metavar="N", help=preview)
-    money.add_argument(
-        "--max-tokens",
-        type=positive,
-        metavar="N",
-        help="tokens this output may cost in all, over repeated commands; the run stops cleanly before it would exceed them",
-    )
-    money.add_argument(
-        "--prices", metavar="FILE", help="JSON with prices per million tokens, on top of the shipped table"
-    )
-    money.add_argument(
-        "--cache", metavar="PATH|URL", help="answers are kept here: a file or redis://… (default: ~/.cache/tokenmill)"
-    )
-    money.add_argument(
-        "--retry-failed", action="store_true", help="ask again what failed or was refused by the endpoint"
-    )
-    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="of every draw (default 0)")
-
-
-def roles(args: argparse.Namespace, *, judge: bool = True) -> dict[str, Role]:
-    """The models of a run by role.
-
-    Raises:
-        UsageError: a SPEC is malformed.
-    """
-    small = EMBEDDED_SAMPLING if args.llm.startswith(EMBEDDED) else {}
-    chosen = {"writer": Role(args.llm, {**small, **args.sampling})}
-    if judge:
-        chosen["judge"] = Role(args.judge_llm or args.llm, args.judge_sampling)
-    for role in chosen.values():
-        try:
-            parse_spec(role.spec)
-        except SpecError as error:
-            raise UsageError(str(error)) from None
-    return chosen
-
-
-def too_small(spec: str, what: str) -> tuple[str, ...]:
-    """A warning where the writer is the embedded model, for a job's `notes`; `what` is beyond that model."""
-    if parse_spec(spec).kind != "embedded":
-        return ()
-    return (f"the embedded model is too small to {what}; take it to try the command, not to make data",)
-
-
-def columns(text: str, known: tuple[str, ...]) -> dict[str, str]:
-    """`--columns text=body,id=url` as a dict.
-
-    Raises:
-        UsageError: not of that form, or a name that the job does not know.
-    """
-    mapping: dict[str, str] = {}
-    for pair in filter(None, (p.strip() for p in text.split(","))):
-        name, equals, column = (part.strip() for part in pair.partition("="))
-        if not equals or not column:
-            raise UsageError(f"--columns {pair}: write NAME=COLUMN, such as text=body")
-        if name not in known:
-            raise UsageError(f"--columns {pair}: no such name; known are {', '.join(known)}")
-        mapping[name] = column
-    return mapping

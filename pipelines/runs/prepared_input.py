@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import atexit
 import hashlib
 import os
@@ -17,21 +16,23 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystems import FileSystems
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.folder import OutputFolder
+from tokenmill.pipelines.runs.inputs import Inputs, find
+from tokenmill.pipelines.runs.options import RunOptions
 from tokenmill.pipelines.transforms.files import is_local, replace_file
 from tokenmill.schemas.columns import to_table
 
 
 def made_input(
-    args: argparse.Namespace,
+    options: RunOptions,
     folder: str,
     shape: Any,
     rows: Callable[[], Sequence[Any]],
     row_type: type,
     *,
     group: int = 1000,
-) -> None:
-    """Write rows where workers can read them and make that the run's input, `args.input`. Rows of the same shape that stand
-    there from an earlier try are taken as they are.
+) -> Inputs:
+    """Write rows where workers can read them; they are the run's input. Rows of the same shape that stand there from an
+    earlier try are taken as they are.
 
     Args:
         folder: within the output, where they are kept; a preview or an estimate keeps them in a temporary folder.
@@ -42,8 +43,8 @@ def made_input(
     Raises:
         UsageError: they cannot be written; and what `rows` raises.
     """
-    kept = args.output and not args.preview and not args.estimate
-    parent = OutputFolder(args.output.rstrip("/")).at(folder) if kept else _temporary()
+    kept = options.output and not options.preview and not options.estimate
+    parent = OutputFolder(options.output).at(folder) if kept else _temporary()
     path = FileSystems.join(parent, f"{hashlib.sha256(orjson.dumps(shape)).hexdigest()[:16]}.parquet")
     if not FileSystems.exists(path):
         table = to_table(rows(), row_type)
@@ -56,7 +57,7 @@ def made_input(
             replace_file(part, path)
         except OSError as error:
             raise UsageError(f"--output {parent}: {error.strerror or error}") from None
-    args.input = [path]
+    return find([path], limit=options.limit)
 
 
 def _temporary() -> str:

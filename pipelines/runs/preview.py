@@ -14,6 +14,7 @@ from tokenmill.pipelines.report.views.registry import view_of
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.inputs import Inputs
 from tokenmill.pipelines.runs.job import Job
+from tokenmill.pipelines.runs.options import RunOptions
 from tokenmill.pipelines.runs.preflight import check_models
 from tokenmill.pipelines.runs.read_rows import parsed_rows
 from tokenmill.pipelines.runs.terminal import Terminal
@@ -21,9 +22,10 @@ from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Several
 from tokenmill.schemas.documents import FailedRow
 
 
-def show(job: Job, inputs: Inputs, models: Models, count: int) -> int:
+def show(job: Job, inputs: Inputs, models: Models, options: RunOptions) -> int:
     """Run the step on the first rows and print what came of them; answers are kept in the cache for the real run."""
-    rows = list(itertools.islice(parsed_rows(inputs.pieces, job.parser, job.max_row_bytes), count))
+    read = job.given or parsed_rows(inputs.pieces, job.parser, options.max_document_bytes)
+    rows = list(itertools.islice(read, options.preview))
     if not rows:
         raise UsageError("none of the first rows can be read")
     tasks = [task for row in rows for task in job.tasks(row)]
@@ -76,6 +78,7 @@ def _show(task: Any, outcome: Any, console: Terminal) -> None:
         return
     if isinstance(outcome, FailedRow):
         console.print(Text(f"{outcome.id}  failed: {outcome.error}: {outcome.message}", style="red"))
+        console.print(Text(f"  {outcome.excerpt}", style="dim"))
         return
     row = outcome.row
     if isinstance(outcome, Rejected):

@@ -8,12 +8,13 @@ everything that no run writes. The token comes from `HF_TOKEN` or `hf auth login
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ import pyarrow.parquet as pq
 from tokenmill.pipelines.report.formatting import one_line, size
 from tokenmill.pipelines.report.masking import masked_text
 from tokenmill.pipelines.runs.errors import RunFailed, UsageError
+from tokenmill.schemas.flags import Options, flag
 from tokenmill.schemas.manifest import Manifest
 
 PAGES = ("README.md", "manifest.json", "report.html")
@@ -207,26 +209,36 @@ def publish(
     return Publication(**{**vars(publication), "repo_id": repo_id, "url": commit.commit_url})
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags of `beam_runner.py publish`."""
-    parser.add_argument("dir", type=Path, metavar="DIR", help="folder of a finished run")
-    parser.add_argument("--repo-id", required=True, metavar="ORG/NAME", help="dataset repository on the Hub")
-    parser.add_argument("--private", action="store_true", help="create the repository private")
-    parser.add_argument("--revision", metavar="BRANCH", help="branch to commit to (default: main)")
-    parser.add_argument("--dry-run", action="store_true", help="show exactly what would go, without network")
+@dataclass(frozen=True, kw_only=True)
+class PublishOptions(Options):
+    """What `publish` may be given."""
+
+    dir: Path = flag(name="dir", metavar="DIR", help="folder of a finished run")
+    repo_id: str = flag(metavar="ORG/NAME", help="dataset repository on the Hub")
+    private: bool = flag(False, help="create the repository private")
+    revision: str | None = flag(None, metavar="BRANCH", help="branch to commit to (default: main)")
+    dry_run: bool = flag(False, help="show exactly what would go, without network")
 
 
-def run(args: argparse.Namespace) -> int:
-    """`beam_runner.py publish`: exit code 0, or 1 with one line on the standard error."""
+def run(options: PublishOptions, beam_args: Sequence[str] = (), command: Sequence[str] = ()) -> int:
+    """`beam_runner.py publish`: exit code 0, or 1 with one line on the standard error; 2 for a flag that there is not."""
+    if beam_args:
+        print(f"tokenmill: unknown flag {beam_args[0]}", file=sys.stderr)
+        return 2
     try:
-        done = publish(args.dir, args.repo_id, private=args.private, dry_run=args.dry_run, revision=args.revision)
+        done = publish(
+            options.dir, options.repo_id, private=options.private, dry_run=options.dry_run, revision=options.revision
+        )
     except (UsageError, RunFailed) as error:
         print(f"publish: {error}", file=sys.stderr)
         return 1
     print(done)
-    if args.dry_run:
+    if options.dry_run:
         print("dry run: nothing was sent")
     return 0
+
+
+COMMAND = SimpleNamespace(options=PublishOptions, run=run)
 
 
 def _sha256(path: Path) -> str:

@@ -1,18 +1,17 @@
-"""The flags by which the `tools` commands curate what they made, and what the flags mean."""
+"""The options by which the `tools` commands curate what they made, and what they mean."""
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tokenmill.inference.roles import Role
-from tokenmill.inference.spec import SpecError, parse_spec
 from tokenmill.judges.embedding.similarity import Embedder
 from tokenmill.judges.model.tool_clarity import ToolClarity
-from tokenmill.pipelines.runs import options
 from tokenmill.pipelines.runs.embedding import embedder
-from tokenmill.pipelines.runs.errors import UsageError
+from tokenmill.pipelines.runs.options import RunOptions, model, roles
+from tokenmill.schemas.flags import flag, odd
 from tokenmill.tools_repo.specs.likeness import Likeness
 
 
@@ -42,55 +41,52 @@ class Curation:
         return (self.judge.prompt, "structured/repair") if self.judge else ()
 
 
-def add_curation(parser: argparse.ArgumentParser, *, judge_llm: bool = True) -> None:
-    """The flags `--no-dedup`, `--embedding-model`, `--judge-llm`, `--judge-sampling` and `--votes`.
+_quality = partial(flag, group="what is kept")
 
-    Args:
-        judge_llm: False where the parser has `--judge-llm` and `--judge-sampling` already.
-    """
-    quality = parser.add_argument_group("what is kept")
-    quality.add_argument("--no-dedup", action="store_true", help="keep near-duplicates")
-    quality.add_argument(
-        "--embedding-model",
-        default="minilm",
+
+@dataclass(frozen=True, kw_only=True)
+class CurationOptions(RunOptions):
+    """Of jobs that curate the tools that they made."""
+
+    judge_llm: str | None = model(
+        None,
+        help="a model that refuses vague, impossible or contradictory tools: MODEL@http://host:port/v1, openai:MODEL, ... "
+        "(default: no such judge)",
+    )
+    no_dedup: bool = _quality(False, help="keep near-duplicates")
+    embedding_model: str = _quality(
+        "minilm",
         metavar="NAME",
         help="finds near-duplicates in other words: a sentence-transformers model (default: the packaged MiniLM), or "
         "`none` to compare words only",
     )
-    quality.add_argument(
-        "--votes", type=options.positive, default=1, metavar="N", help="judge's votes per tool, odd (default 1)"
-    )
-    if judge_llm:
-        quality.add_argument(
-            "--judge-llm",
-            metavar="SPEC",
-            help="a model that refuses vague, impossible or contradictory tools: MODEL@http://host:port/v1, "
-            "openai:MODEL, ... (default: no such judge)",
-        )
-        quality.add_argument(
-            "--judge-sampling",
-            type=options.sampling,
-            default={},
-            metavar="JSON",
-            help="parameters for the judge's calls that replace the built-in ones",
-        )
+    votes: int = _quality(1, metavar="N", parse=odd, help="judge's votes per tool, odd")
+
+    @property
+    def judged(self) -> bool:
+        return bool(self.judge_llm)
 
 
-def curation(args: argparse.Namespace) -> Curation:
-    """What the flags say.
+@dataclass(frozen=True, kw_only=True)
+class JudgeOnlyOptions(CurationOptions):
+    """Of jobs in which no model writes: whatever model is named judges."""
+
+    llm: str | None = model(None, help="model that judges, where --judge-llm names none")
+
+    @property
+    def judged(self) -> bool:
+        return bool(self.judge_llm or self.llm)
+
+
+def curation(options: CurationOptions) -> Curation:
+    """What the options say.
 
     Raises:
-        UsageError: a flag's value makes no sense.
+        UsageError: there is no such embedding model.
     """
-    likeness = None if args.no_dedup else Likeness(None if args.embedding_model == "none" else embedder(args))
-    if not args.judge_llm:
+    likeness = None
+    if not options.no_dedup:
+        likeness = Likeness(None if options.embedding_model == "none" else embedder(options))
+    if not options.judged:
         return Curation(likeness, None, {})
-    try:
-        judge = ToolClarity(votes=args.votes)
-    except ValueError as error:
-        raise UsageError(f"--votes {args.votes}: {error}") from None
-    try:
-        parse_spec(args.judge_llm)
-    except SpecError as error:
-        raise UsageError(str(error)) from None
-    return Curation(likeness, judge, {"judge": Role(args.judge_llm, args.judge_sampling)})
+    return Curation(likeness, ToolClarity(votes=options.votes), roles(options, "judge"))

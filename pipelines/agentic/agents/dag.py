@@ -201,10 +201,12 @@ def build(
     pieces: Sequence[Piece],
     folder: str,
     shards: int,
+    *,
+    max_bytes: int = MAX_ROW_BYTES,
 ) -> None:
     """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}. `likeness` is what makes two agents one;
     None keeps near-duplicates."""
-    toolsets, unreadable = root | "Read" >> ReadRows(pieces, RecordParser(ToolSet), max_bytes=MAX_ROW_BYTES)
+    toolsets, unreadable = root | "Read" >> ReadRows(pieces, RecordParser(ToolSet), max_bytes=max_bytes)
     written = toolsets | "Write agents" >> Rollout(step, models)
     kept, refused = written[DATA], written[REJECTED]
     if likeness is not None:

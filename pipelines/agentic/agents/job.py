@@ -5,19 +5,19 @@ The tool-sets are drawn here, before the run: they are its input, kept in the ou
 
 from __future__ import annotations
 
-import argparse
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 
 from tokenmill.inference.spec import parse_spec
 from tokenmill.pipelines.agentic.agents.dag import AGENT, PROMPTS, WriteAgent, build
 from tokenmill.pipelines.agentic.agents.toolset_draw import draw
-from tokenmill.pipelines.agentic.flags import add_run_flags, roles_of
 from tokenmill.pipelines.rollouts.chunking import count_tokens
-from tokenmill.pipelines.runs import options
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.job import Job, Plan
-from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
+from tokenmill.pipelines.runs.launch import Command
+from tokenmill.pipelines.runs.options import RecordOptions, is_embedded, of_data, roles, too_small
+from tokenmill.pipelines.transforms.records import RecordParser
+from tokenmill.schemas.flags import flag, positive, shaping
 from tokenmill.schemas.toolsets import ToolSet
 from tokenmill.tools_repo.agents.likeness import AgentLikeness
 from tokenmill.tools_repo.agents.toolsets import Sampling
@@ -29,107 +29,95 @@ EMBEDDED_TOKENS = 1_200
 """The embedded model goes on for ever where it loses the thread: its answers are cut after so many tokens."""
 
 
-def add_agents(kinds: argparse._SubParsersAction) -> None:
-    """The subcommand `agents` and its flags."""
-    parser = kinds.add_parser(
-        "agents",
-        help="write agents: a tool-set, a system prompt and a policy each",
-        description=__doc__.split("\n", 1)[0],
-        allow_abbrev=False,
-    )
-    add_run_flags(parser, reads="--tools", what="runs of `tools harvest`, `evolve` or `curate`, or files of such rows")
-    add_agent_flags(parser)
-    parser.set_defaults(make=job)
+_how = partial(flag, group="how agents are made")
+tools_read = partial(
+    of_data,
+    name="--tools",
+    metavar="DIR|GLOB",
+    help="runs of `tools harvest`, `evolve` or `curate`, or files of such rows",
+)
 
 
-def add_agent_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags that shape agents, for this stage and for the chain."""
-    shape = parser.add_argument_group("how agents are made")
-    shape.add_argument(
-        "--agents",
-        type=options.positive,
-        default=10,
-        metavar="N",
-        help="tool-sets drawn, an agent for each (default 10)",
-    )
-    shape.add_argument(
-        "--domains",
-        nargs="+",
-        default=[],
+@dataclass(frozen=True, kw_only=True)
+class AgentsOptions(RecordOptions):
+    """What `agentic agents` may be given."""
+
+    input: tuple[str, ...] = tools_read()
+    agents: int = _how(10, metavar="N", parse=positive, shapes=True, help="tool-sets drawn, an agent for each")
+    domains: tuple[str, ...] = _how(
+        (),
         metavar="DIR|GLOB",
         help="domains that the tools were evolved in, with their worlds (default: a world is designed for each agent)",
     )
-    shape.add_argument(
-        "--toolset-size",
-        default=f"{Sampling.least}-{Sampling.most}",
+    toolset_size: str = _how(
+        f"{Sampling.least}-{Sampling.most}",
         metavar="MIN-MAX",
-        help="tools of an agent without distractors, drawn log-uniformly (default %(default)s)",
+        help="tools of an agent without distractors, drawn log-uniformly",
     )
-    shape.add_argument(
-        "--within",
-        type=float,
-        default=Sampling.within,
+    within: float = _how(
+        Sampling.within,
         metavar="SHARE",
-        help="share of the tool-sets from one domain or server; the others are of neighbouring tools (default %(default)s)",
+        help="share of the tool-sets from one domain or server; the others are of neighbouring tools",
     )
-    shape.add_argument(
-        "--distracted",
-        type=float,
-        default=Sampling.distracted,
-        metavar="SHARE",
-        help="share of the tool-sets that get distractors (default %(default)s)",
-    )
-    shape.add_argument(
-        "--embedding-model",
-        default="minilm",
+    distracted: float = _how(Sampling.distracted, metavar="SHARE", help="share of the tool-sets that get distractors")
+    embedding_model: str = _how(
+        "minilm",
         metavar="NAME",
+        shapes=True,
         help="finds neighbours: minilm (packaged), a sentence-transformers name, or none: those of the same category",
     )
-    shape.add_argument("--keep-duplicates", action="store_true", help="keep agents that are nearly the same")
+    keep_duplicates: bool = _how(False, help="keep agents that are nearly the same")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.draws()
+
+    def draws(self) -> Sampling:
+        """How tool-sets are drawn.
+
+        Raises:
+            UsageError: there is no such size or share.
+        """
+        least, dash, most = self.toolset_size.partition("-")
+        try:
+            return Sampling(int(least), int(most if dash else least), self.within, self.distracted)
+        except ValueError as error:
+            raise UsageError(f"--toolset-size {self.toolset_size} --within {self.within}: {error}") from None
 
 
-def job(args: argparse.Namespace) -> Job:
-    """The configured job; draws the tool-sets and makes them its input.
+def job(options: AgentsOptions) -> Job:
+    """The configured job; draws the tool-sets, which are its input.
 
     Raises:
-        UsageError: a flag's value makes no sense, or there are no tools to draw from.
+        UsageError: there are no tools to draw from, or no such embedding model.
     """
-    roles = roles_of(args, "writer")
-    spec = parse_spec(args.llm)
-    sampling = _sampling(args)
-    stamps, notes = draw(args, sampling)
-    most = EMBEDDED_TOKENS if spec.kind == "embedded" else WriteAgent.max_tokens
-    step = WriteAgent(spec.model, args.seed, max_tokens=most)
-    likeness = None if args.keep_duplicates else AgentLikeness()
+    found, stamps, notes = draw(options, options.draws())
+    model = parse_spec(options.llm).model
+    most = EMBEDDED_TOKENS if is_embedded(options.llm) else WriteAgent.max_tokens
+    step = WriteAgent(model, options.seed, max_tokens=most)
+    likeness = None if options.keep_duplicates else AgentLikeness()
     return Job(
         name="agentic agents",
         title="Agents with tool-sets, policies and worlds",
         step=step,
         parser=RecordParser(ToolSet),
-        roles=roles,
-        build=partial(build, step, likeness),
+        roles=roles(options, "writer"),
+        build=partial(build, step, likeness, max_bytes=options.max_document_bytes),
         estimate=partial(estimate, step),
         prompts=PROMPTS,
         config={
-            "agents": args.agents,
-            "sampling": asdict(sampling),
-            "embedding_model": args.embedding_model,
+            **shaping(options, AgentsOptions),
+            "sampling": asdict(options.draws()),
             "tools": stamps,
             "likeness": likeness and likeness.words,
             **{name: getattr(step, name) for name in ("tries", "temperature", "top_p", "max_tokens")},
         },
-        max_row_bytes=MAX_ROW_BYTES,
-        notes=(*notes, *options.too_small(args.llm, "write agents")),
+        found=found,
+        notes=(*notes, *too_small(options.llm, "write agents")),
     )
 
 
-def _sampling(args: argparse.Namespace) -> Sampling:
-    least, dash, most = args.toolset_size.partition("-")
-    try:
-        return Sampling(int(least), int(most if dash else least), args.within, args.distracted)
-    except ValueError as error:
-        raise UsageError(f"--toolset-size {args.toolset_size} --within {args.within}: {error}") from None
-
+COMMAND = Command("agentic agents", AgentsOptions, job)
 
 WORLD_TOKENS, AGENT_TOKENS = 2_200, 650
 """Answer tokens of a world (kinds, then records) and of an agent, as strong models write them."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import multiprocessing
 import os
@@ -10,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tokenmill.judges.embedding.similarity import Embedder
 from tokenmill.pipelines.runs import inputs
@@ -18,13 +17,16 @@ from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.prepared_input import made_input
 from tokenmill.pipelines.runs.read_rows import parsed_rows, tried_rows
 from tokenmill.pipelines.tools.parse import ToolParser, validated
-from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
+from tokenmill.pipelines.transforms.records import RecordParser
 from tokenmill.pipelines.transforms.sources import RowUnreadable
 from tokenmill.schemas.agentic import Domain
 from tokenmill.schemas.tools import RefusedTool, ToolSpec
 from tokenmill.schemas.toolsets import ToolSet
 from tokenmill.tools_repo.agents.toolsets import Sampling, draw_toolsets
 from tokenmill.tools_repo.specs.likeness import describe
+
+if TYPE_CHECKING:
+    from tokenmill.pipelines.agentic.agents.job import AgentsOptions
 
 FOLDER = "tool_sets"
 """Folder within the output in which the tool-sets are kept."""
@@ -34,37 +36,37 @@ MANY = 2_000
 """Tools whose embedding takes long enough to say so."""
 
 
-def draw(args: argparse.Namespace, sampling: Sampling) -> tuple[list[list[str]], list[str]]:
-    """Draw the tool-sets and make them the run's input, see `made_input`.
+def draw(options: AgentsOptions, sampling: Sampling) -> tuple[inputs.Inputs, list[list[str]], list[str]]:
+    """Draw the tool-sets.
 
     Returns:
-        [name, stamp] of the files that the tools and domains come from, and notes for the user.
+        The tool-sets as the run's input, [name, stamp] of the files that the tools and domains come from, and notes for
+        the user.
 
     Raises:
         UsageError: a file cannot be read, no tool is valid, or there is no such embedding model.
     """
-    found = inputs.find(args.input)
+    found = inputs.find(options.input)
     inputs.check_columns(found, ToolParser())
-    worlds = inputs.find(args.domains) if args.domains else None
+    worlds = inputs.find(options.domains) if options.domains else None
     if worlds is not None:
         inputs.check_columns(worlds, RecordParser(Domain))
     stamps = [[file.name, file.stamp] for file in (*found.files, *(worlds.files if worlds else ()))]
     notes: list[str] = []
 
     def sets() -> list[ToolSet]:
-        tools, left_out = _tools(found)
+        tools, left_out = _tools(found, options.max_document_bytes)
         if left_out:
             notes.append(f"{left_out:,} rows of --tools are no valid tools, or repeat an id, and were left out")
-        domains = tuple(parsed_rows(worlds.pieces, RecordParser(Domain), MAX_ROW_BYTES)) if worlds else ()
-        vectors = _vectors(tools, args.embedding_model)
-        return list(draw_toolsets(tools, args.agents, sampling, seed=args.seed, vectors=vectors, domains=domains))
+        domains = tuple(parsed_rows(worlds.pieces, RecordParser(Domain), options.max_document_bytes)) if worlds else ()
+        vectors = _vectors(tools, options.embedding_model)
+        return list(draw_toolsets(tools, options.agents, sampling, seed=options.seed, vectors=vectors, domains=domains))
 
-    shape = [stamps, asdict(sampling), args.agents, args.seed, args.embedding_model]
-    made_input(args, FOLDER, shape, sets, ToolSet, group=PIECE)
-    return stamps, notes
+    shape = [stamps, asdict(sampling), options.agents, options.seed, options.embedding_model]
+    return made_input(options, FOLDER, shape, sets, ToolSet, group=PIECE), stamps, notes
 
 
-def _tools(found: inputs.Inputs) -> tuple[list[ToolSpec], int]:
+def _tools(found: inputs.Inputs, max_bytes: int) -> tuple[list[ToolSpec], int]:
     """The valid tools, each id once, and how many rows are left out.
 
     Raises:
@@ -72,7 +74,7 @@ def _tools(found: inputs.Inputs) -> tuple[list[ToolSpec], int]:
     """
     tools: dict[str, ToolSpec] = {}
     count = 0
-    for _, row in tried_rows(found.pieces, ToolParser(), MAX_ROW_BYTES):
+    for _, row in tried_rows(found.pieces, ToolParser(), max_bytes):
         count += 1
         if not isinstance(row, RowUnreadable) and not isinstance(tool := validated(row), RefusedTool):
             tools.setdefault(tool.id, tool)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from functools import partial
 
 from tokenmill.inference.spec import parse_spec
 from tokenmill.pipelines.agentic.code.parse import CodeTaskParser
 from tokenmill.pipelines.agentic.code.rollout import SYSTEM, RunCodeTask
-from tokenmill.pipelines.agentic.flags import add_run_flags, roles_of
 from tokenmill.pipelines.agentic.trajectories.attempt import Attempt, ModelNames
 from tokenmill.pipelines.agentic.trajectories.dag import Trajectories, build
-from tokenmill.pipelines.agentic.trajectories.flags import add_trajectory_flags, answer_limit, limits_of, protocol_of
+from tokenmill.pipelines.agentic.trajectories.options import TryOptions
 from tokenmill.pipelines.rollouts.chunking import count_tokens
-from tokenmill.pipelines.runs import options
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.job import Job, Plan
-from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES
+from tokenmill.pipelines.runs.launch import Command
+from tokenmill.pipelines.runs.options import of_data, roles
 from tokenmill.schemas.code import CodeTask
+from tokenmill.schemas.flags import checked, flag, shaping
 from tokenmill.tools_repo.code.interpreter import Runtime
 from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
 from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
@@ -25,70 +25,64 @@ from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
 from tokenmill import prompts
 
 
-def add_code(kinds: argparse._SubParsersAction) -> None:
-    """The subcommand `code` and its flags."""
-    parser = kinds.add_parser(
-        "code", help="work on coding tasks in a sandbox", description=__doc__.split("\n", 1)[0], allow_abbrev=False
+@dataclass(frozen=True, kw_only=True)
+class CodeOptions(TryOptions):
+    """What `agentic code` may be given."""
+
+    input: tuple[str, ...] = of_data(
+        metavar="DIR|GLOB",
+        help="coding tasks: Parquet or JSONL with the columns of HumanEval, or with instructions, files, hidden_tests",
     )
-    add_run_flags(
-        parser,
-        reads="--input",
-        what="coding tasks: Parquet or JSONL with the columns of HumanEval, or with instructions, files, hidden_tests",
-    )
-    add_trajectory_flags(parser)
-    parser.add_argument(
-        "--test-seconds",
-        type=options.seconds,
-        default=10.0,
+    test_seconds: float = flag(
+        10.0,
         metavar="S",
-        help="time for each hidden test where the task does not say (default 10)",
+        parse=checked(lambda seconds: CodeTaskParser(time_limit=seconds)),
+        shapes=True,
+        help="time for each hidden test where the task does not say",
     )
-    parser.set_defaults(make=job)
 
 
-def job(args: argparse.Namespace) -> Job:
+def job(options: CodeOptions) -> Job:
     """The configured job.
 
     Raises:
-        UsageError: a flag's value makes no sense, or there is no sandbox here.
+        UsageError: there is no sandbox here, or the model's context is too small.
     """
-    roles = roles_of(args, "writer")
     try:
         runtime = Runtime.local()
         Bubblewrap().check()
-        parser = CodeTaskParser(time_limit=args.test_seconds)
     except SandboxUnavailable as error:
         raise UsageError(f"code is run in a sandbox only: {error}") from None
-    except ValueError as error:
-        raise UsageError(f"--test-seconds {args.test_seconds:g}: {error}") from None
+    parser = CodeTaskParser(time_limit=options.test_seconds)
     step = RunCodeTask(
-        models=ModelNames(parse_spec(args.llm).model),
+        models=ModelNames(parse_spec(options.llm).model),
         runtime=runtime,
-        protocol=protocol_of(args),
-        limits=limits_of(args),
-        seed=args.seed,
-        max_tokens=answer_limit(args, 4096),
+        protocol=options.protocol,
+        limits=options.limits(),
+        seed=options.seed,
+        max_tokens=options.answer_tokens(4096),
     )
-    config = Trajectories(step, parser, args.samples)
+    config = Trajectories(step, parser, options.samples, options.max_document_bytes)
     return Job(
         name="agentic code",
         title="Coding trajectories, decided by hidden tests in a sandbox",
         step=step,
         parser=parser,
-        roles=roles,
+        roles=roles(options, "writer"),
         tasks=config.attempts,
-        tasks_per_row=args.samples,
+        tasks_per_row=options.samples,
         build=partial(build, config),
         estimate=partial(estimate, step),
         prompts=step.prompt_names,
         config={
-            "samples": args.samples,
-            "test_seconds": args.test_seconds,
+            **shaping(options),
             "limits": {name: getattr(step.limits, name) for name in ("turns", "calls", "tokens")},
             **{name: getattr(step, name) for name in ("protocol", "temperature", "top_p", "max_tokens")},
         },
-        max_row_bytes=MAX_ROW_BYTES,
     )
+
+
+COMMAND = Command("agentic code", CodeOptions, job)
 
 
 TURNS, ANSWER, RESULT = 6, 250, 300

@@ -192,9 +192,16 @@ class WriteTasks:
 
 
 def build(
-    step: WriteTasks, root: beam.Pipeline, models: Models, pieces: Sequence[Piece], folder: str, shards: int
+    step: WriteTasks,
+    root: beam.Pipeline,
+    models: Models,
+    pieces: Sequence[Piece],
+    folder: str,
+    shards: int,
+    *,
+    max_bytes: int = MAX_ROW_BYTES,
 ) -> None:
     """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}."""
-    agents, unreadable = root | "Read" >> ReadRows(pieces, RecordParser(Agent), max_bytes=MAX_ROW_BYTES)
+    agents, unreadable = root | "Read" >> ReadRows(pieces, RecordParser(Agent), max_bytes=max_bytes)
     written = agents | "Write tasks" >> Rollout(step, models)
     write_rolled(written, unreadable, folder, AgentTask, RefusedTask, shards)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from functools import partial
 
 import orjson
 from tokenmill.inference.spec import parse_spec
-from tokenmill.pipelines.agentic.flags import add_run_flags, roles_of
 from tokenmill.pipelines.agentic.tasks.dag import PROMPTS, TASK, WriteTasks, build
 from tokenmill.pipelines.rollouts.chunking import count_tokens
-from tokenmill.pipelines.runs import options
-from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.job import Job, Plan
-from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
+from tokenmill.pipelines.runs.launch import Command
+from tokenmill.pipelines.runs.options import RecordOptions, is_embedded, of_data, roles, too_small
+from tokenmill.pipelines.transforms.records import RecordParser
 from tokenmill.schemas.agentic import LEVELS, Agent
+from tokenmill.schemas.flags import checked, flag, positive, shaping
 from tokenmill.tools_repo.tasks.levels import LevelWeights
 from tokenmill.tools_repo.tasks.world_summary import tools_shown, world_shown
 
@@ -24,82 +24,64 @@ EMBEDDED_TOKENS = 600
 """The embedded model goes on for ever where it loses the thread: its answers are cut after so many tokens."""
 
 
-def add_tasks(kinds: argparse._SubParsersAction) -> None:
-    """The subcommand `tasks` and its flags."""
-    parser = kinds.add_parser(
-        "tasks",
-        help="write tasks with rubrics for agents",
-        description=__doc__.split("\n", 1)[0],
-        allow_abbrev=False,
-    )
-    add_run_flags(parser, reads="--agents", what="a run of `agentic agents`, or files of such rows")
-    add_task_flags(parser)
-    parser.set_defaults(make=job)
+_how = partial(flag, group="how tasks are made")
 
 
-def add_task_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags that shape tasks, for this stage and for the chain."""
-    shape = parser.add_argument_group("how tasks are made")
-    shape.add_argument(
-        "--tasks-per-agent", type=options.positive, default=4, metavar="K", help="tasks for each agent (default 4)"
+@dataclass(frozen=True, kw_only=True)
+class TasksOptions(RecordOptions):
+    """What `agentic tasks` may be given."""
+
+    input: tuple[str, ...] = of_data(
+        name="--agents", metavar="DIR|GLOB", help="a run of `agentic agents`, or files of such rows"
     )
-    shape.add_argument(
-        "--levels",
-        default="",
+    tasks_per_agent: int = _how(4, metavar="K", parse=positive, shapes=True, help="tasks for each agent")
+    levels: str = _how(
+        "",
         metavar="LIST",
-        help=f"how often each level is drawn, such as one_call=1,decline=0.5 (default: all alike); levels: {', '.join(LEVELS)}",
+        parse=checked(LevelWeights.parse),
+        help="how often each level is drawn, such as one_call=1,decline=0.5 (default: all alike); "
+        f"levels: {', '.join(LEVELS)}",
     )
-    shape.add_argument(
-        "--threshold",
-        type=float,
-        default=0.8,
+    threshold: float = _how(
+        0.8,
         metavar="S",
-        help="score that a trajectory needs beside the mandatory criteria (default 0.8)",
+        parse=checked(lambda score: WriteTasks("", threshold=score)),
+        shapes=True,
+        help="score that a trajectory needs beside the mandatory criteria",
     )
 
 
-def job(args: argparse.Namespace) -> Job:
-    """The configured job.
-
-    Raises:
-        UsageError: a flag's value makes no sense.
-    """
-    roles = roles_of(args, "writer")
-    spec = parse_spec(args.llm)
-    try:
-        levels = LevelWeights.parse(args.levels)
-    except ValueError as error:
-        raise UsageError(f"--levels {args.levels}: {error}") from None
-    try:
-        step = WriteTasks(
-            model=spec.model,
-            tasks=args.tasks_per_agent,
-            levels=levels,
-            seed=args.seed,
-            threshold=args.threshold,
-            max_tokens=EMBEDDED_TOKENS if spec.kind == "embedded" else WriteTasks.max_tokens,
-        )
-    except ValueError as error:
-        raise UsageError(f"--threshold {args.threshold}: {error}") from None
+def job(options: TasksOptions) -> Job:
+    """The configured job."""
+    embedded = is_embedded(options.llm)
+    step = WriteTasks(
+        model=parse_spec(options.llm).model,
+        tasks=options.tasks_per_agent,
+        levels=LevelWeights.parse(options.levels),
+        seed=options.seed,
+        threshold=options.threshold,
+        max_tokens=EMBEDDED_TOKENS if embedded else WriteTasks.max_tokens,
+    )
     return Job(
         name="agentic tasks",
         title="Tasks with rubrics, each shown to be solvable and not by doing nothing",
         step=step,
         parser=RecordParser(Agent),
-        roles=roles,
+        roles=roles(options, "writer"),
         rows_per_task=step.tasks,
-        build=partial(build, step),
+        build=partial(build, step, max_bytes=options.max_document_bytes),
         estimate=partial(estimate, step),
         prompts=PROMPTS,
         config={
-            "tasks_per_agent": step.tasks,
+            **shaping(options, TasksOptions),
             "levels": step.levels.of,
-            **{name: getattr(step, name) for name in ("tries", "threshold", "temperature", "top_p", "max_tokens")},
+            **{name: getattr(step, name) for name in ("tries", "temperature", "top_p", "max_tokens")},
         },
-        max_row_bytes=MAX_ROW_BYTES,
-        notes=options.too_small(args.llm, "write tasks that pass"),
+        notes=too_small(options.llm, "write tasks that pass"),
     )
 
+
+COMMAND = Command("agentic tasks", TasksOptions, job)
 
 TASK_TOKENS = 1_600
 """Answer tokens of a task, as strong models write it."""

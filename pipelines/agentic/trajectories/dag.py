@@ -30,6 +30,7 @@ class Trajectories:
     parser: Parser
     samples: int = 1
     """Attempts at each task: more than one is rejection sampling."""
+    max_document_bytes: int = MAX_ROW_BYTES
 
     def __post_init__(self) -> None:
         if self.samples < 1:
@@ -44,7 +45,7 @@ def build(
     config: Trajectories, root: beam.Pipeline, models: Models, pieces: Sequence[Piece], folder: str, shards: int
 ) -> None:
     """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}."""
-    tasks, unreadable = root | "Read" >> ReadRows(pieces, config.parser, max_bytes=MAX_ROW_BYTES)
+    tasks, unreadable = root | "Read" >> ReadRows(pieces, config.parser, max_bytes=config.max_document_bytes)
     attempts = tasks | "Repeat" >> beam.FlatMap(config.attempts) | "Spread" >> beam.Reshuffle()
     run = attempts | "Run and judge" >> Rollout(config.step, models)
     write_rolled(run, unreadable, folder, Trajectory, RefusedTrajectory, shards)

@@ -2,134 +2,117 @@
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from tokenmill.inference.spec import parse_spec
-from tokenmill.pipelines.agentic.flags import add_run_flags, roles_of
 from tokenmill.pipelines.agentic.trajectories.attempt import Attempt, ModelNames
 from tokenmill.pipelines.agentic.trajectories.dag import Trajectories, build
 from tokenmill.pipelines.agentic.trajectories.executable_worlds import ExecutableWorlds, find_engines
-from tokenmill.pipelines.agentic.trajectories.flags import add_trajectory_flags, answer_limit, limits_of, protocol_of
+from tokenmill.pipelines.agentic.trajectories.options import TryOptions
 from tokenmill.pipelines.agentic.trajectories.rollout import RunTrajectory
-from tokenmill.pipelines.agentic.trajectories.worlds import ENGINES, EXECUTABLE, SIMULATOR, SimulatedWorlds, Worlds
+from tokenmill.pipelines.agentic.trajectories.worlds import ENGINES, EXECUTABLE, SIMULATOR, SimulatedWorlds
 from tokenmill.pipelines.rollouts.chunking import count_tokens
-from tokenmill.pipelines.runs import options
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.job import Job, Plan
-from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
+from tokenmill.pipelines.runs.launch import Command
+from tokenmill.pipelines.runs.options import MODELS, check_sampling, model, of_data, roles
+from tokenmill.pipelines.transforms.records import RecordParser
 from tokenmill.schemas.agentic import AgentTask
+from tokenmill.schemas.flags import checked, flag, odd, shaping
 from tokenmill.tools_repo.world.outcomes import Odds
 
-ROLES = ("writer", "user", "tools", "judge")
+_world = partial(flag, group="the world and the judges")
 
 
-def add_trajectories(kinds: argparse._SubParsersAction) -> None:
-    """The subcommand `trajectories` and its flags."""
-    parser = kinds.add_parser(
-        "trajectories", help="run agents on tasks", description=__doc__.split("\n", 1)[0], allow_abbrev=False
+@dataclass(frozen=True, kw_only=True)
+class TrajectoriesOptions(TryOptions):
+    """What `agentic trajectories` may be given."""
+
+    input: tuple[str, ...] = of_data(
+        name="--tasks", metavar="DIR|GLOB", help="output of `agentic tasks`, or Parquet or JSONL with such rows"
     )
-    add_run_flags(
-        parser, reads="--tasks", what="output of `agentic tasks`, or Parquet or JSONL with such rows", roles=ROLES
+    user_llm: str | None = model(None, help="model that plays the user (default: as --llm)")
+    tool_llm: str | None = model(None, help="model that simulates the tools (default: as --llm)")
+    user_sampling: dict[str, Any] = flag(
+        {}, group=MODELS, metavar="JSON", parse=check_sampling, help="the same for the user's calls"
     )
-    add_flags(parser)
-    parser.set_defaults(make=job)
-
-
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """What shapes trajectories, beside the contract of a run."""
-    add_trajectory_flags(parser)
-    world = parser.add_argument_group("the world and the judges")
-    world.add_argument(
-        "--engine",
+    tool_sampling: dict[str, Any] = flag(
+        {}, group=MODELS, metavar="JSON", parse=check_sampling, help="the same for the calls that simulate the tools"
+    )
+    engine: str = _world(
+        SIMULATOR,
         choices=ENGINES,
-        default=SIMULATOR,
+        shapes=True,
         help="what runs the tools: a model (default), or code written for their domain, see --engines",
     )
-    world.add_argument(
-        "--engines",
-        nargs="+",
-        default=[],
+    engines: tuple[str, ...] = _world(
+        (),
         metavar="DIR|GLOB",
         help="output of `tools implement`, for --engine executable; tools without code are simulated",
     )
-    world.add_argument(
-        "--outcomes",
-        default="",
+    outcomes: str = _world(
+        "",
         metavar="A=P,…",
-        help="probabilities of what becomes of a valid call: timeout=0.05,partial=0.02 (success has the rest; "
-        "default: 2%% each)",
+        parse=checked(Odds.parse),
+        help="probabilities of what becomes of a valid call: timeout=0.05,partial=0.02 (success has the rest; default: "
+        "2% each)",
     )
-    world.add_argument(
-        "--votes",
-        type=options.positive,
-        default=3,
-        metavar="N",
-        help="the judge's votes on what code cannot decide, odd (default 3)",
+    votes: int = _world(
+        3, metavar="N", parse=odd, shapes=True, help="the judge's votes on what code cannot decide, odd"
     )
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if bool(self.engines) != (self.engine == EXECUTABLE):
+            raise UsageError(f"--engine {EXECUTABLE} and --engines DIR go together")
 
-def job(args: argparse.Namespace) -> Job:
+
+def job(options: TrajectoriesOptions) -> Job:
     """The configured job.
 
     Raises:
-        UsageError: a flag's value makes no sense.
+        UsageError: the engines cannot be read, or the model's context is too small.
     """
-    roles = roles_of(args, *ROLES)
-    try:
-        odds = Odds.parse(args.outcomes)
-    except ValueError as error:
-        raise UsageError(f"--outcomes {args.outcomes}: {error}") from None
-    worlds, stamps = _worlds(args, odds)
-    try:
-        step = RunTrajectory(
-            models=ModelNames(**{role: parse_spec(given.spec).model for role, given in roles.items()}),
-            worlds=worlds,
-            protocol=protocol_of(args),
-            limits=limits_of(args),
-            votes=args.votes,
-            seed=args.seed,
-            max_tokens=answer_limit(args, 2048),
-        )
-    except ValueError as error:
-        raise UsageError(f"--votes {args.votes}: {error}") from None
-    config = Trajectories(step, RecordParser(AgentTask), args.samples)
+    chosen = roles(options, "writer", "user", "tools", "judge")
+    odds = Odds.parse(options.outcomes)
+    worlds, stamps = SimulatedWorlds(odds), []
+    if options.engine == EXECUTABLE:
+        pieces, stamps = find_engines(options.engines)
+        worlds = ExecutableWorlds(pieces, odds)
+    step = RunTrajectory(
+        models=ModelNames(**{role: parse_spec(given.spec).model for role, given in chosen.items()}),
+        worlds=worlds,
+        protocol=options.protocol,
+        limits=options.limits(),
+        votes=options.votes,
+        seed=options.seed,
+        max_tokens=options.answer_tokens(2048),
+    )
+    config = Trajectories(step, RecordParser(AgentTask), options.samples, options.max_document_bytes)
     return Job(
         name="agentic trajectories",
         title="Tool-use trajectories with rubrics, judged",
         step=step,
         parser=config.parser,
-        roles=roles,
+        roles=chosen,
         tasks=config.attempts,
-        tasks_per_row=args.samples,
+        tasks_per_row=options.samples,
         build=partial(build, config),
         estimate=partial(estimate, step),
         prompts=step.prompt_names,
         config={
-            "samples": args.samples,
-            "engine": args.engine,
+            **shaping(options, TrajectoriesOptions),
             "engines": stamps,
             "outcomes": odds.of,
-            "votes": args.votes,
             "limits": {name: getattr(step.limits, name) for name in ("turns", "calls", "tokens")},
             **{name: getattr(step, name) for name in ("protocol", "temperature", "top_p", "max_tokens")},
         },
-        max_row_bytes=MAX_ROW_BYTES,
     )
 
 
-def _worlds(args: argparse.Namespace, odds: Odds) -> tuple[Worlds, list[list[str]]]:
-    """What makes the worlds, and what identifies the code that runs in them.
-
-    Raises:
-        UsageError: engines without --engine executable, or the other way round, or they cannot be read.
-    """
-    if bool(args.engines) != (args.engine == EXECUTABLE):
-        raise UsageError(f"--engine {EXECUTABLE} and --engines DIR go together")
-    if args.engine == SIMULATOR:
-        return SimulatedWorlds(odds), []
-    pieces, stamps = find_engines(args.engines)
-    return ExecutableWorlds(pieces, odds), stamps
+COMMAND = Command("agentic trajectories", TrajectoriesOptions, job)
 
 
 ANSWER, RESULT, USER = 120, 200, 60

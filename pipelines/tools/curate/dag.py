@@ -21,6 +21,7 @@ from tokenmill.inference.call import Ask
 from tokenmill.inference.roles import Models
 from tokenmill.judges.model.tool_clarity import ToolClarity
 from tokenmill.pipelines.tools.dedup import DropDuplicates, Duplicate
+from tokenmill.pipelines.tools.parse import validated
 from tokenmill.pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Rollout
 from tokenmill.schemas.documents import FailedRow, failed_row
@@ -122,6 +123,22 @@ class JudgeTool:
     def failed(self, tool: ToolSpec, error: str, message: str) -> FailedRow:
         where = tool.package or tool.toolset
         return failed_row(tool.id, "judge", error, message, tool.description, source_file=where)
+
+
+@dataclass(frozen=True)
+class LookAtTool:
+    """What can be said of one tool by itself, for a preview: whether it is valid, and clear."""
+
+    judge: ToolClarity | None
+
+    row_type: ClassVar[type] = ToolSpec
+    rejected_type: ClassVar[type] = RefusedTool
+
+    async def __call__(self, tool: ToolSpec, ask: Ask) -> Accepted | Rejected:
+        checked = validated(tool)
+        if isinstance(checked, RefusedTool):
+            return Rejected(checked, checked.reason)
+        return await JudgeTool(self.judge)(checked, ask) if self.judge else Accepted(checked)
 
 
 def one_of_each_id(id: str, tools: Iterable[ToolSpec]) -> Iterator[ToolSpec | RefusedTool]:

@@ -18,7 +18,7 @@ from tokenmill.pipelines.rollouts.metering import Meter
 from tokenmill.pipelines.tools.curate.dag import CurateTools
 from tokenmill.pipelines.tools.curation import Curation
 from tokenmill.pipelines.transforms import DATA, FAILED, REJECTED
-from tokenmill.pipelines.transforms.records import RecordParser
+from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Rollout, Several
 from tokenmill.pipelines.transforms.sinks import write_outputs
 from tokenmill.pipelines.transforms.sources import Piece, ReadRows, RowUnreadable
@@ -38,7 +38,6 @@ NO_ENTITIES = "no_entities"
 """Why a domain is refused for which no valid entity model came."""
 BARREN = 4
 """Domains of a category in a row that came to nothing, after which no more is spent on it."""
-MAX_ROW_BYTES = 5_000_000
 
 T = TypeVar("T", bound=Domain)
 
@@ -203,9 +202,11 @@ def build_domains(
     pieces: Sequence[Piece],
     folder: str,
     shards: int,
+    *,
+    max_bytes: int = MAX_ROW_BYTES,
 ) -> None:
     """The first stage on a pipeline: shards under `folder`/{data,rejected,failed}."""
-    categories, unreadable = root | "Read" >> ReadRows(pieces, CategoryParser(), max_bytes=MAX_ROW_BYTES)
+    categories, unreadable = root | "Read" >> ReadRows(pieces, CategoryParser(), max_bytes=max_bytes)
     evolved = categories | "Spread" >> beam.Reshuffle() | "Evolve domains" >> Rollout(step, models)
     designed = (
         evolved[DATA]
@@ -227,9 +228,11 @@ def build_tools(
     pieces: Sequence[Piece],
     folder: str,
     shards: int,
+    *,
+    max_bytes: int = MAX_ROW_BYTES,
 ) -> None:
     """The second stage on a pipeline: shards under `folder`/{data,rejected,failed}."""
-    domains, unreadable = root | "Read" >> ReadRows(pieces, RecordParser(Domain), max_bytes=MAX_ROW_BYTES)
+    domains, unreadable = root | "Read" >> ReadRows(pieces, RecordParser(Domain), max_bytes=max_bytes)
     written = domains | "Spread" >> beam.Reshuffle() | "Write tools" >> Rollout(step, models)
     curated = written[DATA] | "Curate" >> CurateTools(models, chosen.judge, seed, likeness=chosen.likeness)
     refused = (written[REJECTED], curated[REJECTED]) | "All rejected" >> beam.Flatten()

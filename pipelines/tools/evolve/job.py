@@ -8,26 +8,23 @@ repeated. --preview N shows the first domain of N categories with its tools; --l
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import hashlib
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from tokenmill.inference.spec import parse_spec
-from tokenmill.pipelines.agentic.flags import add_run_flags, roles_of
-from tokenmill.pipelines.runs import options
-from tokenmill.pipelines.runs.errors import UsageError
-from tokenmill.pipelines.runs.exit import FAILED, OK, ended, say
+from tokenmill.pipelines.runs.errors import UsageError, line_of
+from tokenmill.pipelines.runs.exit import FAILED, OK, say
 from tokenmill.pipelines.runs.folder import OutputFolder
 from tokenmill.pipelines.runs.job import Job
-from tokenmill.pipelines.runs.launch import launch
-from tokenmill.pipelines.tools.curation import Curation, add_curation, curation
+from tokenmill.pipelines.runs.launch import Command, launch
+from tokenmill.pipelines.runs.options import longest_row, of_data, roles, too_small
+from tokenmill.pipelines.tools.curation import Curation, CurationOptions, curation
 from tokenmill.pipelines.tools.evolve.dag import (
-    MAX_ROW_BYTES,
     CategoryParser,
     DesignDomain,
     EvolveDomains,
@@ -38,9 +35,10 @@ from tokenmill.pipelines.tools.evolve.dag import (
 )
 from tokenmill.pipelines.tools.evolve.estimate import estimate
 from tokenmill.pipelines.transforms.files import whole_path
-from tokenmill.pipelines.transforms.records import RecordParser
+from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
 from tokenmill.schemas.agentic import Domain
-from tokenmill.tools_repo.evolution import domains, operators, writing
+from tokenmill.schemas.flags import flag, not_negative, positive
+from tokenmill.tools_repo.evolution import operators, writing
 from tokenmill.tools_repo.evolution.categories import SHIPPED, Category, read_categories, slug
 from tokenmill.tools_repo.evolution.domains import Evolution
 from tokenmill.tools_repo.evolution.operators import Example, Operators
@@ -52,109 +50,87 @@ NAME = "tools evolve"
 STAGES, DOMAINS = "stages", "domains"
 
 
-def add_evolve(kinds: argparse._SubParsersAction) -> None:
-    """The subcommand `evolve` and its flags."""
-    parser = kinds.add_parser(
-        "evolve",
-        help="make synthetic tools with a model, through domains",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    add_run_flags(
-        parser,
-        reads="--categories-file",
-        what="lists of categories (JSONL with name, description, examples); default: the shipped list, "
-        "tools_repo/categories.jsonl",
+_size = partial(flag, metavar="N", parse=positive, group="how many tools: categories x domains x tools")
+_how = partial(flag, metavar="N", group="how they are made")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvolveOptions(CurationOptions):
+    """What `tools evolve` may be given."""
+
+    input: tuple[str, ...] = of_data(
+        (str(SHIPPED),),
+        name="--categories-file",
         metavar="FILE",
-        limit="write tools for the first N domains only",
+        help="lists of categories (JSONL with name, description, examples); default: the shipped list, "
+        "tools_repo/categories.jsonl",
     )
-    size = parser.add_argument_group("how many tools: categories x domains x tools")
-    size.add_argument("--categories", type=options.positive, metavar="N", help="the first N categories (default: all)")
-    size.add_argument("--only", nargs="+", metavar="NAME", help="only these categories")
-    size.add_argument(
-        "--domains", type=options.positive, default=10, metavar="M", help="domains of each category (default 10)"
+    limit: int | None = of_data(
+        None, metavar="N", parse=positive, shapes=True, help="write tools for the first N domains only"
     )
-    size.add_argument(
-        "--tools", type=options.positive, default=20, metavar="K", help="tools of each domain (default 20)"
-    )
-    shape = parser.add_argument_group("how they are made")
-    shape.add_argument(
-        "--tools-per-call", type=options.positive, default=5, metavar="N", help="tools asked for in a call (default 5)"
-    )
-    shape.add_argument(
-        "--repairs", type=int, default=2, metavar="N", help="further answers for what is refused (default 2)"
-    )
-    add_curation(parser)
-    parser.set_defaults(chain=evolve)
+    max_document_bytes: int = longest_row(MAX_ROW_BYTES)
+    categories: int | None = _size(None, help="the first N categories (default: all)")
+    only: tuple[str, ...] = _size((), metavar="NAME", parse=None, help="only these categories")
+    domains: int = _size(10, metavar="M", help="domains of each category")
+    tools: int = _size(20, metavar="K", help="tools of each domain")
+    tools_per_call: int = _how(5, parse=positive, help="tools asked for in a call")
+    repairs: int = _how(2, parse=not_negative, help="further answers for what is refused")
 
 
-def evolve(args: argparse.Namespace, beam_args: Sequence[str]) -> int:
-    """Run both stages, or what is left of them; the exit code."""
+def evolve(options: EvolveOptions, beam_args: Sequence[str]) -> int:
+    """Run both stages, or what is left of them; the exit code.
 
-    def run() -> int:
-        plan = Settings.of(args)
-        with _listed(plan.categories, args) as listed:
-            if args.estimate or args.preview:
-                return launch(plan.whole(), _stage(args, [listed], args.output), beam_args)
-            return _chain(plan, args, beam_args, listed)
-
-    return ended(run)
-
-
-def _chain(plan: Settings, args: argparse.Namespace, beam_args: Sequence[str], listed: str) -> int:
-    out = args.output.rstrip("/")
-    OutputFolder(out).check_ours()
-    stage = f"{out}/{STAGES}/{DOMAINS}"
-    code = launch(plan.domains(), _stage(args, [listed], stage), beam_args)
-    if code not in (OK, FAILED):
-        return code
-    finished = OutputFolder(stage).manifest()
-    if finished is None:
-        return code
-    if not finished["counts"]["accepted"]:
-        return say(f"no domain was kept, so that there is nothing to write tools for; see {stage}/report.html", FAILED)
-    return launch(plan.tools(), _stage(args, [stage], out, args.limit), beam_args)
+    Raises:
+        UsageError: the categories cannot be read, or the output is another's.
+    """
+    plan = Settings.of(options)
+    # All stages draw on one budget.
+    account = f"{NAME} {whole_path(options.output)}" if options.output else ""
+    with _listed(plan.categories, options) as listed:
+        first = replace(options, input=(listed,), limit=None, account=account)
+        if options.estimate or options.preview:
+            return launch(plan.whole(), first, beam_args)
+        OutputFolder(options.output).check_ours()
+        stage = f"{options.output}/{STAGES}/{DOMAINS}"
+        code = launch(plan.domains(), replace(first, output=stage), beam_args)
+        finished = OutputFolder(stage).manifest() if code in (OK, FAILED) else None
+        if finished is None:
+            return code
+        if not finished["counts"]["accepted"]:
+            why = f"no domain was kept, so that there is nothing to write tools for; see {stage}/report.html"
+            return say(why, FAILED)
+        return launch(plan.tools(), replace(options, input=(stage,), account=account), beam_args)
 
 
-def _stage(
-    args: argparse.Namespace, inputs: list[str], output: str | None, limit: int | None = None
-) -> argparse.Namespace:
-    """The flags of one stage; all stages draw on one budget."""
-    account = ""
-    if args.output:
-        account = f"{NAME} {whole_path(args.output)}"
-    return argparse.Namespace(**{**vars(args), "input": inputs, "output": output, "limit": limit, "account": account})
+COMMAND = Command(NAME, EvolveOptions, chain=evolve)
 
 
 @contextlib.contextmanager
-def _listed(categories: Sequence[Category], args: argparse.Namespace) -> Iterator[str]:
+def _listed(categories: Sequence[Category], options: EvolveOptions) -> Iterator[str]:
     """The chosen categories as a file that every worker can read."""
     content = b"".join(category.line() for category in categories)
-    if args.estimate or args.preview:
+    if options.estimate or options.preview:
         with tempfile.TemporaryDirectory(prefix="tokenmill-") as folder:
             path = Path(folder, "categories.jsonl")
             path.write_bytes(content)
             yield str(path)
         return
-    if not args.output:
-        raise UsageError("--output DIR is required (or --preview N, or --estimate)")
     # A name by content, so that a run of other categories does not touch the list of one that is there.
     name = f"{STAGES}/categories-{hashlib.sha256(content).hexdigest()[:8]}.jsonl"
-    out = OutputFolder(args.output.rstrip("/"))
+    out = OutputFolder(options.output)
     try:
         out.write(name, content)
     except Exception as error:  # each filesystem has errors of its own
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:300]
-        raise UsageError(f"--output {args.output}: cannot be written: {reason}") from None
+        reason = getattr(error, "strerror", None) or line_of(error)
+        raise UsageError(f"--output {options.output}: cannot be written: {reason}") from None
     yield out.at(*name.split("/"))
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the flags say."""
+    """What the options say."""
 
-    args: argparse.Namespace
+    options: EvolveOptions
     categories: list[Category]
     curated: Curation
     evolve: EvolveDomains
@@ -162,36 +138,32 @@ class Settings:
     write: WriteTools
 
     @classmethod
-    def of(cls, args: argparse.Namespace) -> Settings:
+    def of(cls, options: EvolveOptions) -> Settings:
         """
         Raises:
-            UsageError: a flag's value makes no sense.
+            UsageError: the categories cannot be read, or there is no such embedding model.
         """
-        args.input = args.input or [str(SHIPPED)]
-        roles_of(args, "writer")
-        if args.repairs < 0:
-            raise UsageError("--repairs must be 0 or more")
-        known = _read(args.input)
-        curated = curation(args)
+        known = _read(options.input)
+        curated = curation(options)
         elsewhere = tuple(Example(category.name, name) for category in known for name in category.examples)
         embedder = curated.likeness.embedder if curated.likeness else None
         evolution = Evolution(
-            seed=args.seed,
-            model=parse_spec(args.llm).model,
+            seed=options.seed,
+            model=parse_spec(options.llm).model,
             operators=Operators(elsewhere),
             distinct=Distinct(embedder),
-            repairs=args.repairs,
+            repairs=options.repairs,
         )
         tools = ToolWriting(
-            seed=args.seed, per_call=args.tools_per_call, repairs=args.repairs, likeness=curated.likeness
+            seed=options.seed, per_call=options.tools_per_call, repairs=options.repairs, likeness=curated.likeness
         )
         return cls(
-            args,
-            _chosen(known, args),
+            options,
+            _chosen(known, options),
             curated,
-            EvolveDomains(args.domains, evolution),
-            DesignDomain(args.repairs + 1),
-            WriteTools(args.tools, tools),
+            EvolveDomains(options.domains, evolution),
+            DesignDomain(options.repairs + 1),
+            WriteTools(options.tools, tools),
         )
 
     def domains(self) -> Job:
@@ -202,21 +174,20 @@ class Settings:
             title="Application domains with entities and sample states, evolved by a model",
             step=self.evolve,
             parser=CategoryParser(),
-            roles=roles_of(self.args, "writer"),
-            rows_per_task=self.args.domains,
-            build=partial(build_domains, self.evolve, self.design),
+            roles=roles(self.options, "writer"),
+            rows_per_task=self.options.domains,
+            build=partial(build_domains, self.evolve, self.design, max_bytes=self.options.max_document_bytes),
             estimate=self._estimate,
             prompts=(*operators.PROMPTS, *design.PROMPTS),
             config={
-                "domains": self.args.domains,
+                "domains": self.options.domains,
                 "operators": evolution.operators.weights,
                 "elsewhere": hashlib.sha256(repr(evolution.operators.elsewhere).encode()).hexdigest(),
-                "embedding_model": self._embedding_model,
+                "embedding_model": self.curated.config["embedding_model"],
                 "design": {name: getattr(self.design, name) for name in ("tries", "temperature", "max_tokens")},
                 **{name: getattr(evolution.distinct, name) for name in ("words", "meaning")},
                 **{name: getattr(evolution, name) for name in ("repairs", "temperature", "top_p", "max_tokens")},
             },
-            max_row_bytes=MAX_ROW_BYTES,
             notes=self._notes,
         )
 
@@ -228,50 +199,33 @@ class Settings:
             title="Synthetic tool specifications, evolved through application domains",
             step=self.write,
             parser=RecordParser(Domain),
-            roles=roles_of(self.args, "writer") | self.curated.roles,
-            rows_per_task=self.args.tools,
-            build=partial(build_tools, self.write, self.curated, self.args.seed),
+            roles=roles(self.options, "writer") | self.curated.roles,
+            rows_per_task=self.options.tools,
+            build=partial(
+                build_tools, self.write, self.curated, self.options.seed, max_bytes=self.options.max_document_bytes
+            ),
             estimate=self._estimate,
             prompts=(*writing.PROMPTS, *self.curated.prompts),
             config={
-                "tools": self.args.tools,
+                "tools": self.options.tools,
                 **self.curated.config,
                 **{name: getattr(writing_, name) for name in ("per_call", "repairs", "temperature", "top_p")},
                 "tokens_per_tool": writing_.tokens_per_tool,
             },
-            max_row_bytes=MAX_ROW_BYTES,
         )
 
     def whole(self) -> Job:
         """Both at once, for an estimate and a preview."""
         step = EvolveTools(self.evolve, self.design, self.write)
-        return Job(
-            name=NAME,
-            title="",
-            step=step,
-            parser=CategoryParser(),
-            roles=roles_of(self.args, "writer") | self.curated.roles,
-            build=_not_built,
-            estimate=self._estimate,
-            prompts=(domains.REPAIR, *operators.PROMPTS, *design.PROMPTS, *writing.PROMPTS, *self.curated.prompts),
-            notes=self._notes,
-        )
+        return replace(self.tools(), step=step, parser=CategoryParser(), notes=self._notes)
 
     @property
     def _estimate(self):
         return partial(estimate, self.evolve, self.design, self.write, self.curated.judge)
 
     @property
-    def _embedding_model(self) -> str | None:
-        return self.curated.config["embedding_model"]
-
-    @property
     def _notes(self) -> tuple[str, ...]:
-        return options.too_small(self.args.llm, "design tools")
-
-
-def _not_built(*_: object) -> None:
-    raise UsageError("an estimate or a preview builds no pipeline")
+        return too_small(self.options.llm, "design tools")
 
 
 def _read(paths: Sequence[str]) -> list[Category]:
@@ -286,12 +240,14 @@ def _read(paths: Sequence[str]) -> list[Category]:
     return known
 
 
-def _chosen(known: Sequence[Category], args: argparse.Namespace) -> list[Category]:
-    wanted = {slug(name): name for name in args.only or ()}
+def _chosen(known: Sequence[Category], options: EvolveOptions) -> list[Category]:
+    wanted = {slug(name): name for name in options.only}
     for id, name in wanted.items():
         if id not in {category.id for category in known}:
-            raise UsageError(f"--only {name}: no such category in {' '.join(args.input)}")
+            raise UsageError(f"--only {name}: no such category in {' '.join(options.input)}")
     chosen = [category for category in known if not wanted or category.id in wanted]
-    if args.categories and args.categories > len(chosen):
-        raise UsageError(f"--categories {args.categories}: there are only {len(chosen)} in {' '.join(args.input)}")
-    return chosen[: args.categories]
+    if options.categories and options.categories > len(chosen):
+        raise UsageError(
+            f"--categories {options.categories}: there are only {len(chosen)} in {' '.join(options.input)}"
+        )
+    return chosen[: options.categories]

@@ -6,22 +6,24 @@ servers | install & ask | validate | one of each, named, judged | data, rejected
 from __future__ import annotations
 
 import asyncio
-import os
-import time
+import functools
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import apache_beam as beam
 import orjson
 from apache_beam.metrics import Metrics
-from apache_beam.utils.windowed_value import WindowedValue
+from tokenmill.inference.call import Ask
+from tokenmill.inference.roles import Models
 from tokenmill.pipelines.tools.curate.dag import CurateTools
+from tokenmill.pipelines.tools.curation import Curation
 from tokenmill.pipelines.tools.parse import validated
 from tokenmill.pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
+from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Rollout, Several
 from tokenmill.pipelines.transforms.sinks import write_outputs
+from tokenmill.pipelines.transforms.sources import Piece
 from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.tools import RefusedTool, ToolSpec, from_mcp, refuse
 from tokenmill.tools_repo.harvest.harvester import Harvested, Harvester, HarvestFailed
@@ -37,76 +39,41 @@ class Offer:
     listed: Harvested
 
 
-class InstallAndAsk(beam.PTransform):
-    """Sources to offers, several at once; a source without tools is a row of `failed`, with the server's own words."""
+@dataclass(frozen=True)
+class HarvestTools:
+    """The rollout of one source: its server is installed, started and asked, and each tool that it lists is checked."""
 
-    def __init__(self, harvester: Harvester, concurrency: int, state: str = "") -> None:
-        super().__init__()
-        self.harvester = harvester
-        self.concurrency = concurrency
-        self.state = state
-        """A folder in which workers tell how far they are; empty for none."""
+    harvester: Harvester
+    at_once: int = 4
+    """Servers at a time in a process, each on a thread of its own, which lives as long as the server's sandbox must."""
 
-    def expand(self, sources: beam.PCollection) -> beam.pvalue.DoOutputsTuple:
-        asked = sources | beam.ParDo(_Ask(self.harvester, self.concurrency, self.state)).with_outputs(FAILED, main=DATA)
-        asked[DATA].element_type = Offer
-        asked[FAILED].element_type = FailedRow
-        return asked
+    row_type: ClassVar[type] = ToolSpec
+    rejected_type: ClassVar[type] = RefusedTool
 
+    async def __call__(self, source: Source, _: Ask) -> Several:
+        """Raises: SandboxUnavailable."""
+        loop = asyncio.get_running_loop()
+        offer = await loop.run_in_executor(_threads(self.at_once), ask, source, self.harvester)
+        if isinstance(offer, FailedRow):
+            return Several([offer])
+        return Several([_sorted(row) for row in specs(offer)])
 
-class _Ask(beam.DoFn):
-    """A rolling window of servers, each on a thread of its own, which lives as long as the server's sandbox must."""
-
-    def __init__(self, harvester: Harvester, concurrency: int, state: str) -> None:
-        self.harvester = harvester
-        self.concurrency = concurrency
-        self.state = state
-
-    def setup(self) -> None:
-        self._pool = ThreadPoolExecutor(self.concurrency, thread_name_prefix="harvest")
-        self._told = {"data": 0, "failed": 0}
-        self._tools = 0
-
-    def teardown(self) -> None:
-        self._pool.shutdown(cancel_futures=True)
-
-    def start_bundle(self) -> None:
-        self._running: dict[Future, tuple[Any, Any]] = {}
-
-    def process(
-        self, source: Source, window=beam.DoFn.WindowParam, timestamp=beam.DoFn.TimestampParam
-    ) -> Iterator[Any]:
-        while len(self._running) >= self.concurrency:
-            yield from self._finished()
-        self._running[self._pool.submit(ask, source, self.harvester)] = (timestamp, window)
-
-    def finish_bundle(self) -> Iterator[Any]:
-        while self._running:
-            yield from self._finished()
-
-    def _finished(self) -> Iterator[Any]:
-        done, _ = wait(self._running, return_when=FIRST_COMPLETED)
-        for future in done:
-            timestamp, window = self._running.pop(future)
-            outcome = future.result()
-            failed = isinstance(outcome, FailedRow)
-            Metrics.counter(NAMESPACE, "servers failed" if failed else "servers").inc()
-            self._told[FAILED if failed else DATA] += 1
-            self._tools += 0 if failed else len(outcome.listed.tools)
-            value = WindowedValue(outcome, timestamp, (window,))
-            yield beam.pvalue.TaggedOutput(FAILED, value) if failed else value
-        self._tell()
-
-    def _tell(self) -> None:
-        """Leave the figures where `pipelines.runs.progress` gathers them."""
-        if self.state:
-            told = {"time": time.time(), "in_flight": len(self._running), "rows": self._told}
-            path = Path(self.state, f"{os.getpid()}.json")
-            path.with_suffix(".part").write_bytes(orjson.dumps({**told, "roles": {"servers": {"tools": self._tools}}}))
-            path.with_suffix(".part").rename(path)
+    def failed(self, source: Source, error: str, message: str) -> FailedRow:
+        return _failed(source, "harvest", error, message)
 
 
-def ask(source: Source, harvester: Harvester) -> Offer | FailedRow:
+@functools.cache
+def _threads(count: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(count, thread_name_prefix="harvest")
+
+
+def _sorted(row: ToolSpec | RefusedTool | FailedRow) -> Accepted | Rejected | FailedRow:
+    if isinstance(row, FailedRow):
+        return row
+    return Rejected(row, row.reason) if isinstance(row, RefusedTool) else Accepted(row)
+
+
+def ask(source: Source, harvester: Harvester | None) -> Offer | FailedRow:
     """The tools of one source.
 
     Raises:
@@ -156,56 +123,41 @@ def specs(offer: Offer) -> Iterator[ToolSpec | RefusedTool | FailedRow]:
         yield validated(spec)
 
 
-class Validate(beam.PTransform):
-    """Offers to specifications, sorted into `data`, `rejected` and `failed`."""
+class _Read(beam.DoFn):
+    """Sources; those that name nothing to harvest are in `failed`."""
 
-    def expand(self, offers: beam.PCollection) -> beam.pvalue.DoOutputsTuple:
-        sorted_ = offers | beam.ParDo(_Validate()).with_outputs(REJECTED, FAILED, main=DATA)
-        sorted_[DATA].element_type = ToolSpec
-        sorted_[REJECTED].element_type = RefusedTool
-        sorted_[FAILED].element_type = FailedRow
-        return sorted_
-
-
-class _Validate(beam.DoFn):
-    def __init__(self) -> None:
-        self.listed = Metrics.counter(NAMESPACE, "tools listed")
-
-    def process(self, offer: Offer) -> Iterator[Any]:
-        self.listed.inc(len(offer.listed.tools))
-        for row in specs(offer):
-            if isinstance(row, FailedRow):
-                yield beam.pvalue.TaggedOutput(FAILED, row)
-            elif isinstance(row, RefusedTool):
-                yield beam.pvalue.TaggedOutput(REJECTED, row)
-            else:
-                yield row
+    def process(self, source: Source) -> Iterator[Any]:
+        Metrics.counter(NAMESPACE, "read").inc()
+        if source.error:
+            Metrics.counter(NAMESPACE, "unreadable").inc()
+            yield beam.pvalue.TaggedOutput(FAILED, ask(source, None))
+        else:
+            yield source
 
 
 def build(
-    root: beam.Pipeline,
+    step: HarvestTools,
     sources: Sequence[Source],
-    harvester: Harvester,
+    chosen: Curation,
+    seed: int,
+    root: beam.Pipeline,
+    models: Models,
+    pieces: Sequence[Piece],
     folder: str,
-    *,
-    concurrency: int = 4,
-    state: str = "",
-    curate: CurateTools | None = None,
+    shards: int,
 ) -> None:
-    """The whole job on a pipeline: one shard of each kind under `folder`/{data,rejected,failed}.
-
-    Args:
-        curate: what becomes of near-duplicates and unclear tools; None for `CurateTools()`.
-    """
-    offers = (
-        root
-        | "Servers" >> beam.Create(list(sources))
-        | "Spread servers" >> beam.Reshuffle()
-        | "Install and ask" >> InstallAndAsk(harvester, concurrency, state)
+    """The whole job on a pipeline: one shard of each kind under `folder`/{data,rejected,failed}."""
+    read = (
+        root | "Servers" >> beam.Create(list(sources)) | "Read" >> beam.ParDo(_Read()).with_outputs(FAILED, main=DATA)
     )
-    checked = offers[DATA] | "Validate" >> Validate()
-    curated = checked[DATA] | "Curate" >> (curate or CurateTools())
-    refused = (checked[REJECTED], curated[REJECTED]) | "All rejected" >> beam.Flatten()
-    failed = (offers[FAILED], checked[FAILED], curated[FAILED]) | "All failed" >> beam.Flatten()
+    read[DATA].element_type, read[FAILED].element_type = Source, FailedRow
+    listed = (
+        read[DATA]
+        | "Spread servers" >> beam.Reshuffle()
+        | "Install and ask" >> Rollout(step, models, window=step.at_once)
+    )
+    curated = listed[DATA] | "Curate" >> CurateTools(models, chosen.judge, seed, likeness=chosen.likeness)
+    refused = (listed[REJECTED], curated[REJECTED]) | "All rejected" >> beam.Flatten()
+    failed = (read[FAILED], listed[FAILED], curated[FAILED]) | "All failed" >> beam.Flatten()
     rows = {DATA: curated[DATA], REJECTED: refused, FAILED: failed}
     write_outputs(rows, folder, ToolSpec, RefusedTool, 1)

@@ -1,198 +1,170 @@
-"""One harvest, from its sources to a finished folder: run the pipeline, count everything, card, report, manifest."""
+"""Harvest real tool specifications: servers are installed from PyPI and npm without running their code, started in a sandbox
+without network, asked for their tools, and stopped.
+
+    python beam_runner.py tools harvest --output OUT
+"""
 
 from __future__ import annotations
 
-import argparse
-import contextlib
+import hashlib
 import platform
-import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-import apache_beam as beam
-from apache_beam.options.pipeline_options import PipelineOptions
-from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-from tokenmill.inference import runtime as runtimes
-from tokenmill.inference.pricing import load_prices
-from tokenmill.inference.roles import Models
-from tokenmill.pipelines.runs.errors import RunFailed, UsageError
-from tokenmill.pipelines.runs.exit import FAILED, OK
-from tokenmill.pipelines.runs.finish import finish
-from tokenmill.pipelines.runs.folder import KINDS, WORK, OutputFolder, count_column
-from tokenmill.pipelines.runs.manifest import (
-    Begun,
-    check_utf8,
-    described_calls,
-    described_models,
-    described_prompts,
-    fingerprint_of,
-    record,
-    tell,
-)
-from tokenmill.pipelines.runs.options import default_cache
-from tokenmill.pipelines.runs.preflight import check_models
-from tokenmill.pipelines.runs.progress import Figures, Progress
-from tokenmill.pipelines.runs.runner import run_through
-from tokenmill.pipelines.tools.curate.dag import CurateTools
-from tokenmill.pipelines.tools.curation import Curation, curation
-from tokenmill.pipelines.tools.harvest.dag import build
-from tokenmill.pipelines.transforms.files import whole_path
+from tokenmill.pipelines.rollouts.chunking import count_tokens
+from tokenmill.pipelines.runs.errors import UsageError
+from tokenmill.pipelines.runs.inputs import InputFile, Inputs
+from tokenmill.pipelines.runs.job import Counted, Job, Plan
+from tokenmill.pipelines.runs.launch import Command
+from tokenmill.pipelines.runs.options import default_cache, of_data
+from tokenmill.pipelines.tools.curation import Curation, JudgeOnlyOptions, curation
+from tokenmill.pipelines.tools.harvest.dag import HarvestTools, build
+from tokenmill.schemas.flags import flag, more_than_zero, positive, shaping
 from tokenmill.tools_repo.harvest.harvester import Harvester
-from tokenmill.tools_repo.harvest.server_lists import Source
+from tokenmill.tools_repo.harvest.server_lists import Source, read_sources
+from tokenmill.tools_repo.harvest.servers import SHIPPED
+from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
+from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
 
-JOB = "tools harvest"
-PACKAGES = ("tokenmill", "apache-beam", "mcp", "uv", "jsonschema", "pyarrow")
+from tokenmill import prompts
+
+TOOLS, JUDGED = 12, 400
+"""Tools of an ordinary server, and tokens of a tool as the judge reads it."""
+
+_how = partial(flag, group="how servers are asked")
 
 
-def harvest_run(
-    args: argparse.Namespace,
-    sources: Sequence[Source],
-    inputs: list[dict[str, Any]],
-    harvester: Harvester,
-    out: OutputFolder,
-) -> int:
-    """Harvest into a folder that is ours alone; the exit code, 0 if a tool was kept.
+@dataclass(frozen=True, kw_only=True)
+class HarvestOptions(JudgeOnlyOptions):
+    """What `tools harvest` may be given."""
+
+    input: tuple[str, ...] = of_data(
+        (str(SHIPPED),),
+        name="--servers",
+        metavar="FILE",
+        help="lists of servers (JSONL), saved tools/list answers, server.json files, OpenAPI documents, or folders of "
+        "them (default: the shipped list)",
+    )
+    only: tuple[str, ...] = of_data((), metavar="NAME", help="only these servers")
+    store: str | None = of_data(
+        None,
+        metavar="DIR",
+        help="where packages are installed and kept for further runs (default: ~/.cache/tokenmill/servers; "
+        "about 60 MB a server)",
+    )
+    servers_at_once: int = _how(
+        4, name="--max-concurrency", metavar="N", parse=positive, help="servers at a time per worker process"
+    )
+    server_seconds: float = _how(
+        120.0,
+        name="--timeout",
+        metavar="S",
+        parse=more_than_zero,
+        shapes="timeout",
+        help="for a server to start, and to list",
+    )
+    network: bool = _how(
+        False, shapes=True, help="let servers use the network while they run (they are untrusted code)"
+    )
+    max_concurrency: int = 64
+    """Calls of the judge in flight; its flag is that of the servers here."""
+    timeout: float = 600.0
+    """Seconds to wait for one answer of the judge."""
+
+
+def job(options: HarvestOptions) -> Job:
+    """The configured job.
 
     Raises:
-        UsageError: the folder holds something else.
-        RunStopped, RunFailed: the run ended early.
+        UsageError: there is nothing to harvest, no sandbox here, or no such embedding model.
     """
-    if not out.local:
-        raise UsageError(f"--output {out.path}: a harvest is written to a folder of this machine")
-    check_utf8(args, [i["file"] for i in inputs])
-    out.check_apart(args.servers)
-    chosen = curation(args)
-    config = {
-        **chosen.config,
-        "servers": [source.name for source in sources],
-        "timeout": args.timeout,
-        "network": args.network,
-        "python": ".".join(platform.python_version_tuple()[:2]),
-    }
-    served, used = described_models(chosen.roles), described_prompts(chosen.prompts)
-    shape = {"job": JOB, "config": config, "seed": args.seed, "inputs": [[i["file"], i["stamp"]] for i in inputs]}
-    fingerprint = fingerprint_of(shape, served, used)
-    earlier = out.manifest()
-    if earlier is not None and not args.overwrite:
-        if earlier.get("fingerprint") != fingerprint:
-            raise UsageError(f"--output {out.path} holds a finished run of other settings; add --overwrite")
-        with contextlib.suppress(OSError):  # one that was killed just before its end left it
-            out.end()
-        print(f"{out.path} is finished already; --overwrite harvests again", file=sys.stderr)
-        return OK if earlier["counts"]["accepted"] else FAILED
-    begun = Begun()
-    with tempfile.TemporaryDirectory(prefix="tokenmill-") as state:
-        models = _models(args, chosen, out, state)
-        with _answering(models) as runtime:
-            out.begin()
-            curate = CurateTools(models, chosen.judge, args.seed, likeness=chosen.likeness)
-            pipeline = beam.Pipeline(runner=FnApiRunner(), options=PipelineOptions([]))
-            folder, concurrency = out.at(WORK), args.max_concurrency
-            build(pipeline, sources, harvester, folder, concurrency=concurrency, state=state, curate=curate)
-            with _Harvesting(Path(state), len(sources)):
-                counters = run_through(pipeline, models.state if models else "")
-            spent = runtime and {"tokens": runtime.run(runtime.client.cache.spent()), "shared": False}
-    paths = {kind: out.unfinished(kind) for kind in KINDS}
-    counts = _counts(counters, paths, len(sources))
-    manifest = record(
-        begun,
-        args,
-        paths,
-        packages=PACKAGES,
-        models=served,
-        used=used,
-        job=JOB,
+    sources, found = _sources(options)
+    sandbox = Bubblewrap()
+    if not options.estimate and any(source.server and not source.server.url for source in sources):
+        try:
+            sandbox.check()
+        except SandboxUnavailable as error:
+            raise UsageError(str(error)) from None
+    harvester = Harvester(
+        sandbox,
+        Path(options.store or Path(default_cache()).with_name("servers")),
+        start_seconds=options.server_seconds,
+        list_seconds=options.server_seconds,
+        network=options.network,
+    )
+    chosen = curation(options)
+    step = HarvestTools(harvester, options.servers_at_once)
+    return Job(
+        name="tools harvest",
         title="Tools of real MCP servers, as the servers themselves list them",
-        config=config,
-        fingerprint=fingerprint,
-        inputs=inputs,
-        counts=counts,
-        calls=described_calls(chosen.roles, counters, load_prices()),
-        spent=spent or {},
-    )
-    finish(out, manifest)
-    tell(
-        manifest,
-        out,
-        f"{counts['accepted']:,} tools of {counts['servers']:,} servers kept, {counts['rejected']:,} tools refused, "
-        f"{counts['servers_failed']:,} of {counts['read']:,} servers failed, in {manifest.duration_s:.0f} s",
-    )
-    return OK if counts["accepted"] else FAILED
-
-
-def _models(args: argparse.Namespace, chosen: Curation, out: OutputFolder, state: str) -> Models | None:
-    if chosen.judge is None:
-        return None
-    own = Path(state, "judge")  # the live figures of the servers are files of the same names
-    own.mkdir()
-    return Models(
+        step=step,
+        parser=None,
+        given=sources,
+        found=found,
+        reads="servers",
         roles=chosen.roles,
-        cache=args.cache or default_cache(),
-        run=f"{JOB} {whole_path(out.path)}",
-        budget=args.max_tokens,
-        state=str(own),
+        rows_per_task=TOOLS,
+        build=partial(build, step, sources, chosen, options.seed),
+        estimate=partial(estimate, chosen),
+        prompts=chosen.prompts,
+        config={
+            **shaping(options),
+            **chosen.config,
+            "servers": [source.name for source in sources],
+            "python": ".".join(platform.python_version_tuple()[:2]),
+        },
+        packages=("tokenmill", "apache-beam", "mcp", "uv", "jsonschema", "pyarrow"),
+        counts=counts,
     )
 
 
-@contextlib.contextmanager
-def _answering(models: Models | None) -> Iterator[runtimes.Runtime | None]:
-    """The judge's endpoint, found to answer before a server is asked, and kept for the run.
+COMMAND = Command("tools harvest", HarvestOptions, job)
+
+
+def _sources(options: HarvestOptions) -> tuple[list[Source], Inputs]:
+    """What to harvest, and the files that say so.
 
     Raises:
-        UsageError, EndpointRejects, ServerFailed: it does not.
+        UsageError: a file cannot be read, or nothing is left to do.
     """
-    if models is None:
-        yield None
-        return
-    runtime = runtimes.obtain(models)
+    paths, named = [Path(path) for path in options.input], " ".join(options.input)
     try:
-        check_models(runtime)
-        yield runtime
-    finally:
-        runtimes.release(runtime)
+        sources = list(read_sources(paths))
+        inside = [f for p in paths for f in (sorted(x for x in p.rglob("*") if x.is_file()) if p.is_dir() else [p])]
+        contents = [(f, f.read_bytes()) for f in inside]
+    except OSError as error:
+        raise UsageError(f"--servers {error.filename}: {error.strerror}") from None
+    if options.only:
+        unknown = sorted(set(options.only) - {source.name for source in sources})
+        if unknown:
+            raise UsageError(f"--only {unknown[0]}: no such server in {named}")
+        sources = [source for source in sources if source.name in options.only]
+    sources = sources[: options.limit]
+    if not sources:
+        raise UsageError(f"--servers {named}: there are no servers")
+    files = tuple(InputFile(str(f), f.name, len(text), hashlib.sha256(text).hexdigest()) for f, text in contents)
+    return sources, Inputs(files, (), len(sources))
 
 
-class _Harvesting(Progress):
-    """The live line of a harvest."""
-
-    def line(self, figures: Figures) -> str:
-        return (
-            f"{figures.done:,}/{self.total:,} servers · {figures.calls.get('tools', 0):,} tools · "
-            f"failed {figures.rows.get('failed', 0):,}"
-        )
-
-
-def _counts(counters: dict[str, int], paths: dict[str, list[str]], sources: int) -> dict[str, int]:
-    """Every server and every tool ends in exactly one place.
-
-    Raises:
-        RunFailed: one is missing or doubled.
-    """
-    failed = count_column(paths["failed"], "step")
-    rows = {kind: sum(count_column(paths[kind], "id").values()) for kind in KINDS}
-    servers, broken = counters.get("servers", 0), counters.get("servers failed", 0)
-    listed = counters.get("tools listed", 0)
-    unusable = failed.get("validate", 0) + failed.get("judge", 0)
-    if servers + broken != sources or rows["failed"] != broken + unusable:
-        raise RunFailed(
-            f"the servers do not add up: {sources} read, {servers} with tools, {broken} failed, "
-            f"{rows['failed']} rows in failed/"
-        )
-    if listed != rows["data"] + rows["rejected"] + unusable:
-        raise RunFailed(
-            f"the tools do not add up: {listed} listed, {rows['data']} kept, {rows['rejected']} refused, "
-            f"{unusable} failed"
-        )
+def counts(counts: dict[str, int], column: Counted) -> dict[str, int]:
+    """Servers and the tools that they list: a row of `failed/` is one or the other."""
+    steps = column("failed", "step")
+    tools_failed = steps.get("validate", 0) + steps.get("judge", 0)
+    servers_failed = counts["failed"] - tools_failed
     return {
-        "read": sources,
-        "unreadable": failed.get("read", 0),
-        "tasks": listed + broken - failed.get("read", 0),
-        "accepted": rows["data"],
-        "rejected": rows["rejected"],
-        "failed": rows["failed"],
-        "listed": listed,
-        "servers": servers,
-        "servers_failed": broken,
+        "listed": counts["accepted"] + counts["rejected"] + tools_failed,
+        "servers": counts["read"] - servers_failed,
+        "servers_failed": servers_failed,
     }
+
+
+def estimate(chosen: Curation, source: Source) -> tuple[dict[str, Plan], dict[str, Plan]]:
+    """The judge's calls for the tools of one source, were none a duplicate; and when every answer must be asked for again."""
+    judge = chosen.judge
+    if judge is None:
+        return {}, {}
+    tools = len(source.listed.tools) if source.listed else TOOLS if source.server else 0
+    fixed = sum(count_tokens(text) for _, text in prompts.load(judge.prompt).parts)
+    votes = Plan(1, fixed + JUDGED, 60).scaled(tools * judge.votes)
+    return {"judge": votes}, {"judge": votes.scaled(judge.tries)}

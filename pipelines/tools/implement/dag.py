@@ -108,9 +108,16 @@ class ImplementTools:
 
 
 def build(
-    step: ImplementTools, root: beam.Pipeline, models: Models, pieces: Sequence[Piece], folder: str, shards: int
+    step: ImplementTools,
+    root: beam.Pipeline,
+    models: Models,
+    pieces: Sequence[Piece],
+    folder: str,
+    shards: int,
+    *,
+    max_bytes: int = MAX_ROW_BYTES,
 ) -> None:
     """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}."""
-    tasks, unreadable = root | "Read" >> ReadRows(pieces, RecordParser(EngineTask), max_bytes=MAX_ROW_BYTES)
+    tasks, unreadable = root | "Read" >> ReadRows(pieces, RecordParser(EngineTask), max_bytes=max_bytes)
     written = tasks | "Spread" >> beam.Reshuffle() | "Write and check" >> Rollout(step, models)
     write_rolled(written, unreadable, folder, Engine, RefusedEngine, shards)

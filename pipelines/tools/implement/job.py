@@ -7,22 +7,24 @@ Domains are joined with their tools here, before the run: that is its input, kep
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
 from functools import partial
 
 from tokenmill.inference.spec import parse_spec
-from tokenmill.pipelines.agentic.flags import add_run_flags, roles_of
 from tokenmill.pipelines.rollouts.chunking import count_tokens
-from tokenmill.pipelines.runs import inputs, options
+from tokenmill.pipelines.runs import inputs
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.job import Job, Plan
+from tokenmill.pipelines.runs.launch import Command
+from tokenmill.pipelines.runs.options import RecordOptions, of_data, roles, too_small
 from tokenmill.pipelines.runs.prepared_input import made_input
 from tokenmill.pipelines.runs.read_rows import parsed_rows
 from tokenmill.pipelines.tools.implement.dag import ImplementTools, build
 from tokenmill.pipelines.tools.parse import ToolParser, validated
-from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
+from tokenmill.pipelines.transforms.records import RecordParser
 from tokenmill.schemas.agentic import Domain
 from tokenmill.schemas.engines import EngineTask
+from tokenmill.schemas.flags import flag, not_negative, positive
 from tokenmill.schemas.tools import RefusedTool, ToolSpec
 from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
 from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
@@ -35,81 +37,65 @@ FOLDER = "tasks"
 """Folder within the output in which the joined domains are kept."""
 
 
-def add_implement(kinds: argparse._SubParsersAction) -> None:
-    """The subcommand `implement` and its flags."""
-    parser = kinds.add_parser(
-        "implement",
-        help="write Python for the tools of domains, checked in a sandbox",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+@dataclass(frozen=True, kw_only=True)
+class ImplementOptions(RecordOptions):
+    """What `tools implement` may be given."""
+
+    input: tuple[str, ...] = of_data(
+        name="--tools", metavar="DIR|GLOB", help="runs of `tools evolve` or `curate`, or files of such rows"
     )
-    add_run_flags(parser, reads="--tools", what="runs of `tools evolve` or `curate`, or files of such rows")
-    parser.add_argument(
-        "--domains",
-        nargs="+",
-        required=True,
-        metavar="DIR|GLOB",
-        help="the domains stage of `tools evolve` (OUT/stages/domains), or files of such rows",
+    domains: tuple[str, ...] = of_data(
+        metavar="DIR|GLOB", help="the domains stage of `tools evolve` (OUT/stages/domains), or files of such rows"
     )
-    parser.add_argument(
-        "--tools-per-module", type=options.positive, default=BATCH, metavar="N", help=f"default {BATCH}"
-    )
-    parser.add_argument(
-        "--repairs",
-        type=int,
-        default=2,
-        metavar="N",
-        help="further answers for a module that is not accepted (default 2)",
-    )
-    parser.set_defaults(make=job)
+    tools_per_module: int = flag(BATCH, metavar="N", parse=positive, help="tools that are written together")
+    repairs: int = flag(2, metavar="N", parse=not_negative, help="further answers for a module that is not accepted")
 
 
-def job(args: argparse.Namespace) -> Job:
-    """The configured job; joins domains with their tools and makes them its input.
+def job(options: ImplementOptions) -> Job:
+    """The configured job; joins domains with their tools, which are its input.
 
     Raises:
-        UsageError: a flag's value makes no sense, nothing to read, or there is no sandbox here.
+        UsageError: there is nothing to read, or no sandbox here.
     """
-    roles = roles_of(args, "writer")
-    if args.repairs < 0:
-        raise UsageError("--repairs must be 0 or more")
     try:
         Bubblewrap().check()
     except SandboxUnavailable as error:
         raise UsageError(f"generated code is run in a sandbox only: {error}") from None
-    spec = parse_spec(args.llm)
-    stamps, notes = _join(args)
+    spec = parse_spec(options.llm)
+    found, stamps, notes = _join(options)
     step = ImplementTools(
-        model=spec.model, seed=args.seed, tries=args.repairs + 1, batch=args.tools_per_module, max_tokens=_room(args)
+        model=spec.model,
+        seed=options.seed,
+        tries=options.repairs + 1,
+        batch=options.tools_per_module,
+        # Less where the context of the server that we start is small.
+        max_tokens=1024 if spec.kind in ("embedded", "llamacpp") else ImplementTools.max_tokens,
     )
     return Job(
         name="tools implement",
         title="Executable tools: Python written by a model, checked in a sandbox",
         step=step,
         parser=RecordParser(EngineTask),
-        roles=roles,
-        build=partial(build, step),
+        roles=roles(options, "writer"),
+        build=partial(build, step, max_bytes=options.max_document_bytes),
         estimate=partial(estimate, step),
         prompts=PROMPTS,
         config={
             "input": stamps,
             **{name: getattr(step, name) for name in ("tries", "batch", "temperature", "top_p", "max_tokens")},
         },
-        max_row_bytes=MAX_ROW_BYTES,
-        notes=(*notes, *options.too_small(args.llm, "write tools")),
+        found=found,
+        notes=(*notes, *too_small(options.llm, "write tools")),
     )
 
 
-def _room(args: argparse.Namespace) -> int:
-    """Tokens of an answer: less where the context of the server that we start is small."""
-    return 1024 if parse_spec(args.llm).kind in ("embedded", "llamacpp") else ImplementTools.max_tokens
+COMMAND = Command("tools implement", ImplementOptions, job)
 
 
-def _join(args: argparse.Namespace) -> tuple[list[list[str]], list[str]]:
-    """Make the domains with their tools the run's input, see `made_input`; [name, stamp] of the files that they come from,
-    and notes for the user."""
-    given, worlds = inputs.find(args.input), inputs.find(args.domains)
+def _join(options: ImplementOptions) -> tuple[inputs.Inputs, list[list[str]], list[str]]:
+    """The domains with their tools as the run's input, [name, stamp] of the files that they come from, and notes for the
+    user."""
+    given, worlds = inputs.find(options.input), inputs.find(options.domains)
     inputs.check_columns(given, ToolParser())
     inputs.check_columns(worlds, RecordParser(Domain))
     stamps = [[file.name, file.stamp] for file in (*given.files, *worlds.files)]
@@ -117,10 +103,10 @@ def _join(args: argparse.Namespace) -> tuple[list[list[str]], list[str]]:
 
     def tasks() -> list[EngineTask]:
         tools: dict[str, dict[str, ToolSpec]] = {}
-        for tool in parsed_rows(given.pieces, ToolParser(), MAX_ROW_BYTES):
+        for tool in parsed_rows(given.pieces, ToolParser(), options.max_document_bytes):
             if not isinstance(checked := validated(tool), RefusedTool):
                 tools.setdefault(checked.toolset, {}).setdefault(checked.id, checked)
-        domains = parsed_rows(worlds.pieces, RecordParser(Domain), MAX_ROW_BYTES)
+        domains = parsed_rows(worlds.pieces, RecordParser(Domain), options.max_document_bytes)
         joined = [_task(number, domain, tools) for number, domain in enumerate(domains)]
         if not joined:
             raise UsageError("--domains: there is no readable domain in it")
@@ -131,8 +117,7 @@ def _join(args: argparse.Namespace) -> tuple[list[list[str]], list[str]]:
             notes.append(f"{homeless:,} tools belong to none of the domains and are left out")
         return sorted(joined, key=lambda task: task.id)
 
-    made_input(args, FOLDER, stamps, tasks, EngineTask)
-    return stamps, notes
+    return made_input(options, FOLDER, stamps, tasks, EngineTask), stamps, notes
 
 
 def _task(number: int, domain: Domain, tools: dict[str, dict[str, ToolSpec]]) -> EngineTask:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -18,6 +17,7 @@ from tokenmill.pipelines.runs.errors import RunFailed, UsageError
 
 from tests.pipelines.report import finished_run
 from tests.pipelines.runs.fake_hub import FakeHub, serve
+from tokenmill import cli
 
 REPO = "my-org/articles"
 
@@ -49,9 +49,7 @@ def edit_manifest(out: Path, change) -> None:
 
 
 def run(*argv: str) -> int:
-    parser = argparse.ArgumentParser()
-    publishing.add_arguments(parser)
-    return publishing.run(parser.parse_args(argv))
+    return cli.main(["publish", *argv])
 
 
 class TestDryRun:
@@ -219,14 +217,10 @@ class TestUpload:
 
 def test_the_command_as_a_process_against_a_hub(out, tmp_path):
     """Everything from the environment, nothing patched."""
-    script = (
-        "import argparse, sys; from tokenmill.pipelines.runs import publish as p; a = argparse.ArgumentParser();"
-        "p.add_arguments(a); sys.exit(p.run(a.parse_args()))"
-    )
     with serve(FakeHub()) as hub:
         env = {k: v for k, v in os.environ.items() if k not in ("HF_HUB_OFFLINE", "HF_TOKEN")}
         env |= {"HF_ENDPOINT": hub.url, "HF_TOKEN": hub.token, "HF_HOME": str(tmp_path / "hf"), "NO_PROXY": "127.0.0.1"}
-        command = [sys.executable, "-c", script, str(out), "--repo-id", REPO]
+        command = [sys.executable, "-m", "tokenmill", "publish", str(out), "--repo-id", REPO]
         root = Path(__file__).parents[3]
         ended = subprocess.run(command, env=env, cwd=root, capture_output=True, text=True, timeout=120)
     assert ended.returncode == 0, ended.stderr

@@ -101,7 +101,8 @@ def test_a_harvest_may_keep_what_repeats_and_needs_no_model(tools, lists, tmp_pa
     out = tmp_path / "out"
     code, _, _ = tools("harvest", "--servers", lists, "--output", out, "--no-dedup")
     assert code == 0 and len(rows(out, "data")) == 6 and not rows(out, "rejected")
-    assert manifest(out)["calls"] == manifest(out)["spent"] == {} and manifest(out)["config"]["likeness"] is None
+    assert manifest(out)["calls"] == {} and manifest(out)["spent"] == {"tokens": 0, "shared": False}
+    assert manifest(out)["config"]["likeness"] is None
     covered = manifest(out)["coverage"]
     assert covered["tools"] == {"mcp": 6} and covered["compared"] == 6 and covered["features"]["real"]["format"] == 1.0
     assert all(Path(out, picture).is_file() for picture in covered["pictures"])

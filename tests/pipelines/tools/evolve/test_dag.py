@@ -234,10 +234,10 @@ def test_categories_of_ones_own(evolve, tmp_path):
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (("--only", "alchemy"), "--only alchemy: no such category"),
-        (("--categories", "999"), "there are only"),
-        (("--categories-file", "/nowhere.jsonl"), "--categories-file /nowhere.jsonl"),
-        (("--repairs", "-1"), "--repairs must be 0 or more"),
+        (("--only", "alchemy", "--output", "x"), "--only alchemy: no such category"),
+        (("--categories", "999", "--output", "x"), "there are only"),
+        (("--categories-file", "/nowhere.jsonl", "--output", "x"), "--categories-file /nowhere.jsonl"),
+        (("--repairs", "-1"), "--repairs -1: must be at least 0"),
         (("--llm", "nonsense"), "nonsense"),
         ((), "--output DIR is required"),
         (("--judge-llm", "a@http://127.0.0.1:9/v1", "--votes", "2", "--output", "x"), "--votes 2"),

@@ -3,8 +3,9 @@
 import json
 
 import pytest
-from tokenmill.pipelines.tools.curate.dag import CurateTools
-from tokenmill.pipelines.tools.harvest.dag import Offer, build, specs
+from tokenmill.inference.roles import Models
+from tokenmill.pipelines.tools.curation import Curation
+from tokenmill.pipelines.tools.harvest.dag import HarvestTools, Offer, build, specs
 from tokenmill.schemas.documents import FailedRow
 from tokenmill.schemas.tools import RefusedTool, ToolSpec
 from tokenmill.tools_repo.harvest.harvester import Harvested, Harvester, HarvestFailed
@@ -77,9 +78,10 @@ def test_every_source_and_every_tool_ends_in_one_place(tmp_path):
     harvester = Scripted(sandbox=None, store=tmp_path)  # type: ignore[arg-type]
     for kind in ("data", "rejected", "failed"):
         (tmp_path / kind).mkdir()
+    models = Models(roles={}, cache=str(tmp_path / "answers.sqlite"), run="harvest")
 
     def pipeline(root):
-        build(root, sources, harvester, str(tmp_path), concurrency=3, curate=CurateTools(likeness=None))
+        build(HarvestTools(harvester, 3), sources, Curation(None, None, {}), 0, root, models, (), str(tmp_path), 7)
         return {}
 
     collect(pipeline)

@@ -115,7 +115,7 @@ def test_an_estimate_and_a_preview_write_nothing(implement, tmp_path):
 @pytest.mark.parametrize(
     "flags, line",
     [
-        (("--repairs", -1), "--repairs must be 0 or more"),
+        (("--repairs", -1), "--repairs -1: must be at least 0"),
         (("--domains", "/nowhere/*.parquet"), "no such file"),
         (("--llm", "nonsense:"), "nonsense"),
     ],

@@ -1,4 +1,6 @@
-"""The quick looks that spare dearer checks: they may say yes too often, never no where the check would find something."""
+"""Shared n-grams, and the quick looks before them: those may say yes too often, never no where the n-grams say yes."""
+
+from __future__ import annotations
 
 from hypothesis import example, given
 from hypothesis import strategies as st

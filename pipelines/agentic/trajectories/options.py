@@ -1,0 +1,73 @@
+"""The options of jobs that run trajectories, and what follows from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from tokenmill.inference.servers.launch import DEFAULT_CTX
+from tokenmill.inference.spec import parse_spec
+from tokenmill.pipelines.agentic.trajectories.agent_turn import JSON, NATIVE, Protocol
+from tokenmill.pipelines.agentic.trajectories.dialogue import Limits
+from tokenmill.pipelines.runs.errors import UsageError
+from tokenmill.pipelines.runs.options import RecordOptions, is_embedded
+from tokenmill.schemas.flags import flag, positive
+
+AUTO = "auto"
+MARGIN = 1536
+"""Tokens of a small context that are kept free for an answer."""
+_how = partial(flag, group="how trajectories are run")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TryOptions(RecordOptions):
+    """How many tries, how long they may be, how the agent is spoken to."""
+
+    samples: int = _how(
+        1,
+        metavar="S",
+        parse=positive,
+        shapes=True,
+        help="tries at each task; more than one is rejection sampling and gives pass@k and pass^k",
+    )
+    agent_protocol: str = _how(
+        AUTO,
+        choices=(AUTO, NATIVE, JSON),
+        help="native: OpenAI tool calling; json: a JSON answer, for models without it; "
+        "auto (default): json for the embedded model, native for others",
+    )
+    max_turns: int = _how(30, metavar="N", parse=positive, help="messages of the agent")
+    max_calls: int = _how(40, metavar="N", parse=positive, help="tool calls")
+    max_context: int | None = _how(
+        None,
+        metavar="N",
+        parse=positive,
+        help="length of a conversation in tokens as the agent's endpoint bills it "
+        "(default 32000, less where the embedded model's context is smaller)",
+    )
+
+    @property
+    def protocol(self) -> Protocol:
+        """The agent's protocol, decided."""
+        if self.agent_protocol != AUTO:
+            return self.agent_protocol
+        return JSON if is_embedded(self.llm) else NATIVE
+
+    def limits(self) -> Limits:
+        """The limits of a trajectory; a context that is not given follows from the model.
+
+        Raises:
+            UsageError: it would not fit into the context of the server that we start.
+        """
+        spec, most = parse_spec(self.llm), 32_000
+        if spec.kind in ("embedded", "llamacpp"):
+            most = min(most, int(dict(spec.options).get("ctx", DEFAULT_CTX)) - MARGIN)
+            if most < MARGIN:
+                raise UsageError(
+                    f"--llm {spec.text}: its context is too small for a conversation; add ?ctx={DEFAULT_CTX}"
+                )
+        return Limits(turns=self.max_turns, calls=self.max_calls, tokens=self.max_context or most)
+
+    def answer_tokens(self, usual: int) -> int:
+        """Tokens that one answer of the agent may have."""
+        return min(usual, 1024) if parse_spec(self.llm).kind in ("embedded", "llamacpp") else usual
