@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from tokenmill.judges.facts.aliases import same_things
 from tokenmill.judges.facts.differences import Difference
 from tokenmill.judges.facts.extract import SHORT_COUNTRIES, Fact, Facts, acronym, extract, split_words, starts_sentence
 from tokenmill.judges.facts.tables import (
@@ -12,6 +11,7 @@ from tokenmill.judges.facts.tables import (
     FUNCTION_WORDS,
     IMPLIED,
     LABELS,
+    NICKNAMES,
     NUMBER_WORDS,
     ROMAN,
     name_stem,
@@ -45,7 +45,7 @@ def names_lost(
         if _contains_acronym(keys, after) or _in_apposition(source, fact, after):
             continue
         if stems is None:
-            stems = _stems(after) | same_things(source, before, rewrite, after)
+            stems = _stems(after)
         if 2 * sum(_known(key, stems) or key in ROMAN for key in keys) >= len(keys):
             continue
         if name_stem(_acronym(source, fact)) in stems:
@@ -82,10 +82,10 @@ def _in_apposition(text: str, fact: Fact, other: Facts) -> bool:
 
 
 def _stems(facts: Facts) -> frozenset[str]:
-    """Roots of all words, and of the names' words those of their people and adjectives too."""
-    return frozenset(
-        [*map(stem, facts.words), *map(name_stem, facts.name_words), *map(name_stem, facts.acronyms | facts.initials)]
-    )
+    """Roots of all words, and those of the peoples, places and things that the names among them stand for."""
+    named = facts.name_words | facts.acronyms | facts.initials
+    nicknames = [NICKNAMES[word] for word in facts.words & NICKNAMES.keys()]
+    return frozenset([*map(stem, facts.words), *map(name_stem, named), *nicknames])
 
 
 def _known(word: str, stems: frozenset[str]) -> bool:
@@ -123,7 +123,7 @@ def names_added(
     labels = _speakers(rewrite)
     letter = _letter_ends(rewrite)
     around = extract(context, language) if context else None
-    stems = _stems(before) | same_things(source, before, rewrite, after)
+    stems = _stems(before)
     lower_case = _lower_cased(rewrite, unknown)
     found: dict[tuple[str, ...], Difference] = {}
     for fact in doubtful:

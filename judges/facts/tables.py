@@ -275,6 +275,15 @@ troy trojan trojans; crete cretan; sparta spartan; thebes theban; moscow muscovi
 liverpudlian; manchester mancunian; france franco; britain anglo; china sino; japan nippon; india indo; russia russo;
 austria austro; greece greco graeco hellenic; italy italo; portugal luso; spain hispano; africa afro; allies allied
 """
+_NICKNAMES = """
+america american americans us usa states united; britain british brit brits uk kingdom; soviet soviets ussr; nyc york;
+academy oscar oscars; olympic olympics olympiad games; medieval mediaeval middle ages; television tv; australia australian
+australians aussie aussies; conservative conservatives tory tories; republican republicans gop; doctorate doctoral phd;
+vatican see; formula prix; christ jesus; bible scripture scriptures
+"""
+NICKNAMES = {word: group.split()[0] for group in _NICKNAMES.split(";") for word in group.split()}
+"""Words of other names of the same thing that no spelling rule can relate; many are common words, too."""
+
 _ALIASES = {word: group.split()[0] for group in _DEMONYMS.split(";") for word in group.split()}
 _SUFFIXES = (
     "ships",
@@ -340,7 +349,7 @@ def stem(word: str) -> str:
 
 def name_stem(word: str) -> str:
     """As `stem`, for words of names, where irregular forms are known too ("French" and "France")."""
-    return _ALIASES.get(word) or _ALIASES.get(word.removesuffix("s")) or stem(word)
+    return NICKNAMES.get(word) or _ALIASES.get(word) or _ALIASES.get(word.removesuffix("s")) or stem(word)
 
 
 _HISSING = ("ses", "xes", "zes", "ches", "shes", "oes")

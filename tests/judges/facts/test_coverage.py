@@ -259,7 +259,6 @@ def test_hostile_pairs_take_linear_time(unit):
     [
         ("It won at the Academy Awards.", "It won at the Oscars."),
         ("It was a medieval town near York.", "It was a town of the Middle Ages near York."),
-        ("He served with the British Royal Air Force.", "He served with the RAF of Britain."),
         ("The singer is Puerto Rican, says Ada.", "The singer is from Puerto Rico, says Ada."),
         ("She won the national championship for Leeds.", "She was National Champion for Leeds."),
         ("The office is in Toronto, Ontario. Ann works there.", "Ann works in the office in Toronto."),
