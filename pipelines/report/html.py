@@ -60,7 +60,7 @@ def write_report(out: Path, manifest: Manifest, survey: Survey | None = None) ->
         errors=_bars(manifest.errors, "failed"),
         means={folder: meanings(folder) for folder in ("rejected", "failed")},
         facets=[(heading, bars) for column, heading in view.facets if (bars := _kept_by(column, survey))],
-        figures=survey.figures and survey.figures.tables(),
+        figures=survey.figures,
         histograms=[*_score_charts(survey), *_ratio_chart(survey)],
         samples=[
             (ANY if rows is survey.failed else view).sample(rows.folder, sample)

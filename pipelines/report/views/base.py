@@ -59,8 +59,8 @@ class View:
         ]
 
     def figures(self, out: Path, shards: Shards) -> Any:
-        """Figures that only rows of this type have, with `tables()` for the pages, and `as_dict()` for that `FIELD` of the
-        manifest; None where there are none. Pictures are drawn into `out`.
+        """Figures that only rows of this type have, for the pages, with `as_dict()` for that `FIELD` of the manifest; None
+        where there are none. Pictures are drawn into `out`.
 
         Raises:
             OSError, pyarrow.ArrowInvalid: a shard cannot be read, or a picture not written.

@@ -66,8 +66,8 @@ def test_a_run_without_a_judged_try_has_no_figures(tmp_path):
 def test_a_sample_shows_turns_calls_results_and_verdicts(run):
     survey = survey_run(run)
     shown = view_of_columns(survey.schema).sample("rejected", survey.rejected.samples[0])["own"]
-    assert [turn["role"] for turn in shown["turns"]] == [
+    assert [turn.role for turn in shown["turns"]] == [
         *("system", "user", "call", "call", "result", "result", "assistant")
     ]
-    assert shown["turns"][2]["call"] == "functions.get_weather:0"
-    assert shown["verdicts"][0]["quotes"] == ["Rain in both places."] and not shown["verdicts"][0]["passed"]
+    assert shown["turns"][2].call == "functions.get_weather:0"
+    assert shown["verdicts"][0]["quotes"][0]["text"] == "Rain in both places." and not shown["verdicts"][0]["passed"]
