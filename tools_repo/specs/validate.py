@@ -43,9 +43,11 @@ class Limits:
     """What a specification may cost a reader. The defaults pass all but absurd ones."""
 
     schema_bytes: int = 100_000
+    """Characters of a schema."""
     depth: int = 32
     """Nesting of JSON, not of schemas."""
     enum_values: int = 2_000
+    """Values of one enum."""
     description: int = 20_000
     """Characters."""
     checks_per_value: int = 1_000
