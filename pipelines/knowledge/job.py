@@ -67,7 +67,7 @@ def job(options: KnowledgeOptions) -> Job:
             judge=judge,
         ),
     )
-    config = Knowledge(step, options.rephrasings, parser, options.max_document_bytes)
+    config = Knowledge(step, options.rephrasings)
     notes = []
     if options.rephrasings > USUAL:
         notes.append(
@@ -85,7 +85,8 @@ def job(options: KnowledgeOptions) -> Job:
         roles=chosen,
         tasks=config.tasks,
         tasks_per_row=options.rephrasings,
-        build=partial(build, config),
+        dag=partial(build, config),
+        max_row_bytes=options.max_document_bytes,
         estimate=partial(estimate, step),
         prompts=tuple(used),
         config={
