@@ -22,7 +22,7 @@ import json
 import os
 import types
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, dataclass
 from functools import cache
 from math import isnan, nan
@@ -87,8 +87,8 @@ class Flag:
                 raise ValueError(f"must be one of {', '.join(self.choices)}")
             return value if self.parse is None else self.parse(value)
         except ValueError as error:
-            shown = f" {given}" if self.echo and isinstance(given, (str, int, float)) else ""
-            raise UsageError(f"{self.name}{shown}: {error}") from None
+            told = " ".join(str(given).split())[:80] if self.echo and isinstance(given, (str, int, float)) else ""
+            raise UsageError(f"{self.name} {told}".rstrip() + f": {error}") from None
 
     def add_to(self, parser: argparse._ActionsContainer) -> None:
         # argparse only cuts the command line into words: `read` says what they mean, for Python, too.
@@ -254,7 +254,11 @@ def _text(given: Any) -> str:
 
 
 def _texts(given: Any) -> tuple[str, ...]:
-    return tuple(map(_text, (given,) if isinstance(given, (str, os.PathLike)) else given))
+    if isinstance(given, (str, os.PathLike)):
+        return (_text(given),)
+    if not isinstance(given, Iterable):
+        raise ValueError("must be texts")
+    return tuple(map(_text, given))
 
 
 def _bool(given: Any) -> bool:

@@ -25,7 +25,6 @@ from tokenmill.pipelines.runs.preflight import check_models
 from tokenmill.pipelines.runs.preview import present
 from tokenmill.pipelines.runs.read_rows import parsed_rows
 from tokenmill.pipelines.runs.terminal import Terminal
-from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES
 from tokenmill.schemas.agentic import LEVELS, Agent, AgentTask, ReferenceCall
 from tokenmill.schemas.tools import dump
 from tokenmill.schemas.toolsets import ToolSet
@@ -75,7 +74,7 @@ def show(options: Any) -> int:
 
 
 def _toolsets(agents: Job) -> Iterator[ToolSet]:
-    return parsed_rows(agents.found.pieces, agents.parser, MAX_ROW_BYTES)
+    return parsed_rows(agents.found.pieces, agents.parser, agents.max_row_bytes)
 
 
 def _add(totals: Totals, stage: str, plans: tuple[dict[str, Plan], dict[str, Plan]]) -> None:

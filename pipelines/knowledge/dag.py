@@ -5,18 +5,15 @@ documents | draw styles and perspectives | rewrite chunk by chunk, verify, repai
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import apache_beam as beam
 from apache_beam.coders import registry
-from tokenmill.inference.roles import Models
 from tokenmill.pipelines.knowledge.rephrase import Rephrase
 from tokenmill.pipelines.knowledge.style_pairs import draw_pairs
-from tokenmill.pipelines.transforms.documents import DocumentParser
+from tokenmill.pipelines.transforms.flow import Flow
 from tokenmill.pipelines.transforms.rollout import Rollout
-from tokenmill.pipelines.transforms.sinks import write_rolled
-from tokenmill.pipelines.transforms.sources import Piece, ReadRows
 from tokenmill.schemas.documents import Document
 from tokenmill.schemas.knowledge import RefusedRephrasing, Rephrasing, RephrasingTask
 
@@ -26,13 +23,11 @@ for row_type in (RephrasingTask, Rephrasing, RefusedRephrasing):
 
 @dataclass(frozen=True)
 class Knowledge:
-    """Configuration of one run, all that shapes its rows."""
+    """What becomes of one document."""
 
     step: Rephrase
     rephrasings: int = 2
     """Rewrites per document; the report rephrases its corpora at most twice."""
-    parser: DocumentParser = field(default_factory=DocumentParser)
-    max_document_bytes: int = 5_000_000
 
     def tasks(self, document: Document) -> Iterator[RephrasingTask]:
         """One task for each rephrasing of a document."""
@@ -40,9 +35,9 @@ class Knowledge:
             yield RephrasingTask(document, index, style, perspective)
 
 
-def build(config: Knowledge, root: beam.Pipeline, models: Models, pieces: Sequence[Piece], folder: str, shards: int):
-    """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}."""
-    documents, unreadable = root | "Read" >> ReadRows(pieces, config.parser, max_bytes=config.max_document_bytes)
+def build(config: Knowledge, flow: Flow) -> None:
+    """The whole job."""
+    documents, unreadable = flow.read()
     tasks = documents | "Draw styles" >> beam.FlatMap(config.tasks).with_output_types(RephrasingTask)
-    rephrased = tasks | "Rephrase" >> Rollout(config.step, models)
-    write_rolled(rephrased, unreadable, folder, Rephrasing, RefusedRephrasing, shards)
+    rephrased = tasks | "Rephrase" >> Rollout(config.step, flow.models)
+    flow.write_rolled(rephrased, unreadable, Rephrasing, RefusedRephrasing)

@@ -65,7 +65,7 @@ def job(options: KnowledgeOptions) -> Job:
             judge=judge,
         ),
     )
-    config = Knowledge(step, options.rephrasings, parser, options.max_document_bytes)
+    config = Knowledge(step, options.rephrasings)
     notes = []
     if options.rephrasings > USUAL:
         notes.append(
@@ -83,7 +83,8 @@ def job(options: KnowledgeOptions) -> Job:
         roles=chosen,
         tasks=config.tasks,
         tasks_per_row=options.rephrasings,
-        build=partial(build, config),
+        dag=partial(build, config),
+        max_row_bytes=options.max_document_bytes,
         estimate=partial(estimate, step),
         prompts=tuple(used),
         config={

@@ -5,17 +5,14 @@ problems and texts | draw styles | check the source, translate, write, verify, r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import apache_beam as beam
 from apache_beam.coders import registry
-from tokenmill.inference.roles import Models
 from tokenmill.pipelines.math.note import WriteNote
-from tokenmill.pipelines.math.parse import ProblemParser
+from tokenmill.pipelines.transforms.flow import Flow
 from tokenmill.pipelines.transforms.rollout import Rollout
-from tokenmill.pipelines.transforms.sinks import write_rolled
-from tokenmill.pipelines.transforms.sources import Piece, ReadRows
 from tokenmill.schemas.draws import shuffled
 from tokenmill.schemas.math import LearningNote, NoteTask, Problem, RefusedNote
 
@@ -29,13 +26,11 @@ STYLES = "math/styles"
 
 @dataclass(frozen=True)
 class MathNotes:
-    """Configuration of one run, all that shapes its rows."""
+    """What becomes of one source."""
 
     step: WriteNote
     notes: int = 1
     """Notes per source, each in another style."""
-    parser: ProblemParser = field(default_factory=ProblemParser)
-    max_document_bytes: int = 5_000_000
 
     def __post_init__(self) -> None:
         most = len(prompts.names(STYLES))
@@ -49,9 +44,9 @@ class MathNotes:
             yield NoteTask(problem, index, style)
 
 
-def build(config: MathNotes, root: beam.Pipeline, models: Models, pieces: Sequence[Piece], folder: str, shards: int):
-    """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}."""
-    problems, unreadable = root | "Read" >> ReadRows(pieces, config.parser, max_bytes=config.max_document_bytes)
+def build(config: MathNotes, flow: Flow) -> None:
+    """The whole job."""
+    problems, unreadable = flow.read()
     tasks = problems | "Draw styles" >> beam.FlatMap(config.tasks).with_output_types(NoteTask)
-    written = tasks | "Write notes" >> Rollout(config.step, models)
-    write_rolled(written, unreadable, folder, LearningNote, RefusedNote, shards)
+    written = tasks | "Write notes" >> Rollout(config.step, flow.models)
+    flow.write_rolled(written, unreadable, LearningNote, RefusedNote)

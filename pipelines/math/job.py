@@ -82,7 +82,7 @@ def job(options: MathOptions) -> Job:
         judge=judge,
         dispute=None if judge is None else Dispute(),
     )
-    config = MathNotes(step, options.notes, parser, options.max_document_bytes)
+    config = MathNotes(step, options.notes)
     used = [NOTE, PASSAGE, REPAIR, *step.translate.prompt_names, *prompts.names(STYLES)]
     if judge is not None:
         used += [*judge.prompt_names, DISPUTE]
@@ -94,7 +94,8 @@ def job(options: MathOptions) -> Job:
         roles=chosen,
         tasks=config.tasks,
         tasks_per_row=options.notes,
-        build=partial(build, config),
+        dag=partial(build, config),
+        max_row_bytes=options.max_document_bytes,
         estimate=partial(estimate, step),
         prompts=tuple(dict.fromkeys(used)),
         config={

@@ -23,7 +23,7 @@ SAMPLE = 1000
 """Rows looked at; a larger input is scaled up from them."""
 
 
-def _sampled(job: Job, inputs: Inputs, max_bytes: int) -> tuple[list[Any], float]:
+def _sampled(job: Job, inputs: Inputs) -> tuple[list[Any], float]:
     """A sample spread over the input's pieces, and the factor from it to the whole."""
     if job.given is not None:
         return list(job.given), 1.0
@@ -32,7 +32,7 @@ def _sampled(job: Job, inputs: Inputs, max_bytes: int) -> tuple[list[Any], float
     stride = max(1, len(pieces) // SAMPLE)
     rows: list[Any] = []
     for piece in pieces[::stride]:
-        rows += itertools.islice(parsed_rows([piece], job.parser, max_bytes), share)
+        rows += itertools.islice(parsed_rows([piece], job.parser, job.max_row_bytes), share)
     if inputs.rows is not None and rows:
         return rows, inputs.rows / len(rows)
     sampled = sum(_size(row) for row in rows)
@@ -45,9 +45,9 @@ def _size(row: Any) -> int:
     return len(text.encode()) + 100 if isinstance(text, str) else len(orjson.dumps(row))
 
 
-def estimate(job: Job, inputs: Inputs, max_bytes: int) -> tuple[dict[str, Plan], dict[str, Plan], float]:
+def estimate(job: Job, inputs: Inputs) -> tuple[dict[str, Plan], dict[str, Plan], float]:
     """(expected, at most, number of rows): calls and tokens by role, when nothing is refused and when every try is used."""
-    rows, factor = _sampled(job, inputs, max_bytes)
+    rows, factor = _sampled(job, inputs)
     expected: dict[str, Plan] = {}
     most: dict[str, Plan] = {}
     for row in rows:
@@ -62,7 +62,7 @@ def estimate(job: Job, inputs: Inputs, max_bytes: int) -> tuple[dict[str, Plan],
 
 def show(job: Job, inputs: Inputs, options: RunOptions) -> None:
     """Print the estimate as a table."""
-    expected, most, rows = estimate(job, inputs, options.max_document_bytes)
+    expected, most, rows = estimate(job, inputs)
     about = "" if rows <= SAMPLE else "about "
     title = f"{job.name}: {about}{rows:,.0f} {job.reads} in, {about}{rows * job.tasks_per_row:,.0f} tasks"
     print_plans(title, ("role",), {(role,): (expected[role], most[role]) for role in expected}, job.roles, options)

@@ -9,6 +9,7 @@ from typing import Any
 import apache_beam as beam
 from tokenmill.inference.roles import Models, Role
 from tokenmill.pipelines.runs.inputs import Inputs
+from tokenmill.pipelines.transforms.flow import Flow
 from tokenmill.pipelines.transforms.rollout import Step
 from tokenmill.pipelines.transforms.sources import Parser, Piece
 
@@ -35,8 +36,6 @@ class Plan:
         return self + again.scaled(tries - 1)
 
 
-Build = Callable[[beam.Pipeline, Models, Sequence[Piece], str, int], None]
-"""Wires the whole job: pipeline, models, input pieces, folder for the shards, number of shards."""
 Counted = Callable[[str, str], dict[str, int]]
 
 
@@ -50,7 +49,9 @@ class Job:
     parser: Parser | None
     """Reads the rows of the input; None where they are `given`."""
     roles: dict[str, Role]
-    build: Build
+    dag: Callable[[Flow], None]
+    """Lays the whole job between its input and its shards."""
+    max_row_bytes: int
     estimate: Callable[[Any], tuple[dict[str, Plan], dict[str, Plan]]]
     """For one task: what its calls take when nothing is refused, and when every chunk uses all its tries; by role."""
     prompts: tuple[str, ...]
@@ -75,3 +76,7 @@ class Job:
     value of a column occurs in the rows of a kind."""
     notes: tuple[str, ...] = ()
     """Warnings to print before the run."""
+
+    def build(self, root: beam.Pipeline, models: Models, pieces: Sequence[Piece], folder: str, shards: int) -> None:
+        """Lay the job on a pipeline: shards under `folder`/{data,rejected,failed}."""
+        self.dag(Flow(root, models, pieces, self.parser, self.max_row_bytes, folder, shards))

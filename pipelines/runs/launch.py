@@ -96,7 +96,7 @@ def _launch(job: Job, options: RunOptions, beam_args: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="tokenmill-") as state:
         models = models_of(job, options, state)
         if options.preview:
-            return preview.show(job, found, models, options)
+            return preview.show(job, found, models, options.preview)
         out = OutputFolder(options.output)
         with out.locked():
             return _run(job, options, beam_args, found, models, out)

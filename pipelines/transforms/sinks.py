@@ -22,10 +22,8 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.windowed_value import WindowedValue
 from tokenmill.inference.errors import RunStopped
-from tokenmill.pipelines.transforms import DATA, FAILED, REJECTED
 from tokenmill.pipelines.transforms.files import replace_file
 from tokenmill.schemas.columns import arrow_schema
-from tokenmill.schemas.documents import FailedRow
 from tokenmill.schemas.draws import digest
 
 ROW_GROUP = 1000
@@ -106,18 +104,6 @@ class WriteShards(beam.PTransform):
             | "Gather runs" >> beam.GroupByKey()
             | "Write shard" >> beam.ParDo(_WriteShard(self.folder, self.row_type)).with_output_types(str)
         )
-
-
-def write_outputs(rows: dict[str, beam.PCollection], folder: str, data: type, rejected: type, shards: int) -> None:
-    """What a run keeps, refuses and could not process, as shards under `folder`/{data,rejected,failed}.
-
-    Args:
-        rows: by output, `DATA`, `REJECTED` and `FAILED`.
-        data, rejected: their row types; what failed are `FailedRow`s.
-    """
-    write_parquet(arrow_schema(data).empty_table(), f"{folder}/{DATA}/{EMPTY}")
-    for kind, row_type in ((DATA, data), (REJECTED, rejected), (FAILED, FailedRow)):
-        _ = rows[kind] | f"Write {kind}" >> WriteShards(f"{folder}/{kind}", row_type, shards)
 
 
 class _WriteRuns(beam.DoFn):
@@ -203,16 +189,3 @@ def read_rows(lines: bytes, row_type: type) -> pa.Table:
         pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
     )
     return table.cast(schema)
-
-
-def write_rolled(
-    rolled: beam.pvalue.DoOutputsTuple,
-    unreadable: beam.PCollection,
-    folder: str,
-    data: type,
-    rejected: type,
-    shards: int,
-) -> None:
-    """`write_outputs` for what came of a `Rollout`, with the rows that no work could be done on."""
-    failed = (unreadable, rolled[FAILED]) | "All failed" >> beam.Flatten()
-    write_outputs({DATA: rolled[DATA], REJECTED: rolled[REJECTED], FAILED: failed}, folder, data, rejected, shards)

@@ -107,6 +107,8 @@ def test_texts_may_be_one_and_paths_are_texts():
         ({"extra": '{"a": NaN}'}, "NaN is no number"),
         ({"source": []}, "--read: name at least one"),
         ({"source": [1]}, "--read: must be a text"),
+        ({"source": 1}, "--read 1: must be texts"),
+        ({"extra": "{\n\n}}"}, "--extra { }}: not JSON: Extra data"),
         ({"secret": "sk-1"}, "--secret: must be digits"),
     ],
 )

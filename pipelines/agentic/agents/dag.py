@@ -12,14 +12,11 @@ from typing import Any, ClassVar
 import apache_beam as beam
 import orjson
 from tokenmill.inference.call import Ask, Message
-from tokenmill.inference.roles import Models
 from tokenmill.pipelines.rollouts.metering import Meter
 from tokenmill.pipelines.tools.dedup import DropDuplicates, Duplicate
 from tokenmill.pipelines.transforms import DATA, FAILED, REJECTED
-from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
+from tokenmill.pipelines.transforms.flow import Flow
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Rollout
-from tokenmill.pipelines.transforms.sinks import write_outputs
-from tokenmill.pipelines.transforms.sources import Piece, ReadRows
 from tokenmill.prompts.fence import fence
 from tokenmill.schemas.agentic import Agent, RefusedAgent
 from tokenmill.schemas.answer_schema import array, record
@@ -193,26 +190,13 @@ def refuse_duplicate(found: Duplicate) -> RefusedAgent:
     return RefusedAgent(**values, reason=NEAR_DUPLICATE, detail=detail, duplicate_of=found.of, score=found.similarity)
 
 
-def build(
-    step: WriteAgent,
-    likeness: AgentLikeness | None,
-    root: beam.Pipeline,
-    models: Models,
-    pieces: Sequence[Piece],
-    folder: str,
-    shards: int,
-    *,
-    max_bytes: int = MAX_ROW_BYTES,
-) -> None:
-    """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}. `likeness` is what makes two agents one;
-    None keeps near-duplicates."""
-    toolsets, unreadable = root | "Read" >> ReadRows(pieces, RecordParser(ToolSet), max_bytes=max_bytes)
-    written = toolsets | "Write agents" >> Rollout(step, models)
-    kept, refused = written[DATA], written[REJECTED]
+def build(step: WriteAgent, likeness: AgentLikeness | None, flow: Flow) -> None:
+    """The whole job. `likeness` is what makes two agents one; None keeps near-duplicates."""
+    toolsets, unreadable = flow.read()
+    written = toolsets | "Write agents" >> Rollout(step, flow.models)
+    kept, refused = written[DATA], [written[REJECTED]]
     if likeness is not None:
         kept, duplicates = kept | "Drop duplicates" >> DropDuplicates(likeness)  # type: ignore[arg-type]
         repeated = duplicates | "Refuse duplicates" >> beam.Map(refuse_duplicate).with_output_types(RefusedAgent)
-        refused = (refused, repeated) | "All rejected" >> beam.Flatten()
-    failed = (unreadable, written[FAILED]) | "All failed" >> beam.Flatten()
-    rows = {DATA: kept, REJECTED: refused, FAILED: failed}
-    write_outputs(rows, folder, Agent, RefusedAgent, shards)
+        refused.append(repeated)
+    flow.write(Agent, RefusedAgent, kept, refused, [unreadable, written[FAILED]])

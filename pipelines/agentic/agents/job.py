@@ -45,7 +45,8 @@ def job(options: AgentsOptions) -> Job:
         step=step,
         parser=RecordParser(ToolSet),
         roles=roles(options, "writer"),
-        build=partial(build, step, likeness, max_bytes=options.max_document_bytes),
+        dag=partial(build, step, likeness),
+        max_row_bytes=options.max_document_bytes,
         estimate=partial(estimate, step),
         prompts=PROMPTS,
         config={

@@ -62,7 +62,7 @@ def job(options: CodeOptions) -> Job:
         seed=options.seed,
         max_tokens=options.answer_tokens(4096),
     )
-    config = Trajectories(step, parser, options.samples, options.max_document_bytes)
+    config = Trajectories(step, options.samples)
     return Job(
         name="agentic code",
         title="Coding trajectories, decided by hidden tests in a sandbox",
@@ -71,7 +71,8 @@ def job(options: CodeOptions) -> Job:
         roles=roles(options, "writer"),
         tasks=config.attempts,
         tasks_per_row=options.samples,
-        build=partial(build, config),
+        dag=partial(build, config),
+        max_row_bytes=options.max_document_bytes,
         estimate=partial(estimate, step),
         prompts=step.prompt_names,
         config={

@@ -9,17 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import apache_beam as beam
 import orjson
 from tokenmill.inference.call import Ask, Message
 from tokenmill.inference.errors import RowError
-from tokenmill.inference.roles import Models
 from tokenmill.judges.rubric.conditions import OPERATORS
 from tokenmill.pipelines.rollouts.metering import Meter
-from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
+from tokenmill.pipelines.transforms.flow import Flow
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Rollout, Several
-from tokenmill.pipelines.transforms.sinks import write_rolled
-from tokenmill.pipelines.transforms.sources import Piece, ReadRows
 from tokenmill.prompts.fence import fence
 from tokenmill.schemas.agentic import Agent, AgentTask, RefusedTask
 from tokenmill.schemas.documents import FailedRow, failed_row
@@ -191,17 +187,8 @@ class WriteTasks:
         return failed_row(agent.id, "tasks", error, message, agent.role)
 
 
-def build(
-    step: WriteTasks,
-    root: beam.Pipeline,
-    models: Models,
-    pieces: Sequence[Piece],
-    folder: str,
-    shards: int,
-    *,
-    max_bytes: int = MAX_ROW_BYTES,
-) -> None:
-    """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}."""
-    agents, unreadable = root | "Read" >> ReadRows(pieces, RecordParser(Agent), max_bytes=max_bytes)
-    written = agents | "Write tasks" >> Rollout(step, models)
-    write_rolled(written, unreadable, folder, AgentTask, RefusedTask, shards)
+def build(step: WriteTasks, flow: Flow) -> None:
+    """The whole job."""
+    agents, unreadable = flow.read()
+    written = agents | "Write tasks" >> Rollout(step, flow.models)
+    flow.write_rolled(written, unreadable, AgentTask, RefusedTask)

@@ -69,7 +69,8 @@ def job(options: TasksOptions) -> Job:
         parser=RecordParser(Agent),
         roles=roles(options, "writer"),
         rows_per_task=step.tasks,
-        build=partial(build, step, max_bytes=options.max_document_bytes),
+        dag=partial(build, step),
+        max_row_bytes=options.max_document_bytes,
         estimate=partial(estimate, step),
         prompts=PROMPTS,
         config={

@@ -7,30 +7,25 @@ tasks  | repeat         | run and judge        | data, rejected, failed      her
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
-from tokenmill.inference.roles import Models
 from tokenmill.pipelines.agentic.trajectories.attempt import Attempt
-from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES
+from tokenmill.pipelines.transforms.flow import Flow
 from tokenmill.pipelines.transforms.rollout import Rollout, Step
-from tokenmill.pipelines.transforms.sinks import write_rolled
-from tokenmill.pipelines.transforms.sources import Parser, Piece, ReadRows
 from tokenmill.schemas.agentic import RefusedTrajectory, Trajectory
 
 
 @dataclass(frozen=True)
 class Trajectories:
-    """Configuration of one run, all that shapes its rows."""
+    """What becomes of one task."""
 
     step: Step
     """What runs an attempt: `RunTrajectory`, or `RunCodeTask` for tasks whose tests decide."""
-    parser: Parser
     samples: int = 1
     """Attempts at each task: more than one is rejection sampling."""
-    max_document_bytes: int = MAX_ROW_BYTES
 
     def __post_init__(self) -> None:
         if self.samples < 1:
@@ -41,11 +36,9 @@ class Trajectories:
         return (Attempt(task, sample) for sample in range(self.samples))
 
 
-def build(
-    config: Trajectories, root: beam.Pipeline, models: Models, pieces: Sequence[Piece], folder: str, shards: int
-) -> None:
-    """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}."""
-    tasks, unreadable = root | "Read" >> ReadRows(pieces, config.parser, max_bytes=config.max_document_bytes)
+def build(config: Trajectories, flow: Flow) -> None:
+    """The whole job."""
+    tasks, unreadable = flow.read()
     attempts = tasks | "Repeat" >> beam.FlatMap(config.attempts) | "Spread" >> beam.Reshuffle()
-    run = attempts | "Run and judge" >> Rollout(config.step, models)
-    write_rolled(run, unreadable, folder, Trajectory, RefusedTrajectory, shards)
+    run = attempts | "Run and judge" >> Rollout(config.step, flow.models)
+    flow.write_rolled(run, unreadable, Trajectory, RefusedTrajectory)

@@ -90,16 +90,17 @@ def job(options: TrajectoriesOptions) -> Job:
         seed=options.seed,
         max_tokens=options.answer_tokens(2048),
     )
-    config = Trajectories(step, RecordParser(AgentTask), options.samples, options.max_document_bytes)
+    config = Trajectories(step, options.samples)
     return Job(
         name="agentic trajectories",
         title="Tool-use trajectories with rubrics, judged",
         step=step,
-        parser=config.parser,
+        parser=RecordParser(AgentTask),
         roles=chosen,
         tasks=config.attempts,
         tasks_per_row=options.samples,
-        build=partial(build, config),
+        dag=partial(build, config),
+        max_row_bytes=options.max_document_bytes,
         estimate=partial(estimate, step),
         prompts=step.prompt_names,
         config={

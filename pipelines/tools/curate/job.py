@@ -5,14 +5,12 @@ tools | validate | one of each, named, judged | data, rejected, failed
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import apache_beam as beam
 import orjson
 from apache_beam.metrics import Metrics
-from tokenmill.inference.roles import Models
 from tokenmill.judges.model.tool_clarity import present
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command
@@ -21,8 +19,7 @@ from tokenmill.pipelines.tools.curate.dag import CurateTools, LookAtTool
 from tokenmill.pipelines.tools.curation import Curation, JudgeOnlyOptions, curation
 from tokenmill.pipelines.tools.parse import ToolParser, ValidateTools
 from tokenmill.pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
-from tokenmill.pipelines.transforms.sinks import write_outputs
-from tokenmill.pipelines.transforms.sources import Piece, ReadRows
+from tokenmill.pipelines.transforms.flow import Flow
 from tokenmill.schemas.tools import RefusedTool, ToolSpec
 
 from tokenmill import prompts
@@ -51,7 +48,8 @@ def job(options: CurateOptions) -> Job:
         step=LookAtTool(chosen.judge),
         parser=ToolParser(),
         roles=chosen.roles,
-        build=partial(build, chosen, options.seed, max_bytes=options.max_document_bytes),
+        dag=partial(build, chosen, options.seed),
+        max_row_bytes=options.max_document_bytes,
         estimate=partial(estimate, chosen),
         prompts=chosen.prompts,
         config=chosen.config,
@@ -61,26 +59,14 @@ def job(options: CurateOptions) -> Job:
 COMMAND = Command("tools curate", CurateOptions, job)
 
 
-def build(
-    chosen: Curation,
-    seed: int,
-    root: beam.Pipeline,
-    models: Models,
-    pieces: Sequence[Piece],
-    folder: str,
-    shards: int,
-    *,
-    max_bytes: int,
-) -> None:
-    """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}."""
-    tools, unreadable = root | "Read" >> ReadRows(pieces, ToolParser(), max_bytes=max_bytes)
+def build(chosen: Curation, seed: int, flow: Flow) -> None:
+    """The whole job."""
+    tools, unreadable = flow.read()
     tasks = tools | "Count tools" >> beam.Map(_counted).with_output_types(ToolSpec)
     valid = tasks | "Validate" >> ValidateTools()
-    curated = valid[DATA] | "Curate" >> CurateTools(models, chosen.judge, seed, likeness=chosen.likeness)
-    refused = (valid[REJECTED], curated[REJECTED]) | "All rejected" >> beam.Flatten()
-    failed = (unreadable, curated[FAILED]) | "All failed" >> beam.Flatten()
-    rows = {DATA: curated[DATA], REJECTED: refused, FAILED: failed}
-    write_outputs(rows, folder, ToolSpec, RefusedTool, shards)
+    curated = valid[DATA] | "Curate" >> CurateTools(flow.models, chosen.judge, seed, likeness=chosen.likeness)
+    refused, failed = [valid[REJECTED], curated[REJECTED]], [unreadable, curated[FAILED]]
+    flow.write(ToolSpec, RefusedTool, curated[DATA], refused, failed)
 
 
 def _counted(tool: ToolSpec) -> ToolSpec:

@@ -6,22 +6,19 @@ domains    | write tools    | one of each, named, judged    | data, rejected, fa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
 import apache_beam as beam
 from tokenmill.inference.call import Ask
 from tokenmill.inference.errors import RowError
-from tokenmill.inference.roles import Models
 from tokenmill.pipelines.rollouts.metering import Meter
 from tokenmill.pipelines.tools.curate.dag import CurateTools
 from tokenmill.pipelines.tools.curation import Curation
 from tokenmill.pipelines.transforms import DATA, FAILED, REJECTED
-from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
+from tokenmill.pipelines.transforms.flow import Flow
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Rollout, Several
-from tokenmill.pipelines.transforms.sinks import write_outputs
-from tokenmill.pipelines.transforms.sources import Piece, ReadRows, RowUnreadable
+from tokenmill.pipelines.transforms.sources import RowUnreadable
 from tokenmill.schemas.agentic import Domain, RefusedDomain
 from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.tools import RefusedTool, ToolSpec
@@ -194,51 +191,26 @@ class EvolveTools:
         return self.domains.failed(category, error, message)
 
 
-def build_domains(
-    step: EvolveDomains,
-    design: DesignDomain,
-    root: beam.Pipeline,
-    models: Models,
-    pieces: Sequence[Piece],
-    folder: str,
-    shards: int,
-    *,
-    max_bytes: int = MAX_ROW_BYTES,
-) -> None:
-    """The first stage on a pipeline: shards under `folder`/{data,rejected,failed}."""
-    categories, unreadable = root | "Read" >> ReadRows(pieces, CategoryParser(), max_bytes=max_bytes)
-    evolved = categories | "Spread" >> beam.Reshuffle() | "Evolve domains" >> Rollout(step, models)
+def build_domains(step: EvolveDomains, design: DesignDomain, flow: Flow) -> None:
+    """The first stage."""
+    categories, unreadable = flow.read()
+    evolved = categories | "Spread" >> beam.Reshuffle() | "Evolve domains" >> Rollout(step, flow.models)
     designed = (
         evolved[DATA]
         | "Spread domains" >> beam.Reshuffle()
-        | "Design entities" >> Rollout(design, models, follows="design")
+        | "Design entities" >> Rollout(design, flow.models, follows="design")
     )
-    refused = (evolved[REJECTED], designed[REJECTED]) | "All rejected" >> beam.Flatten()
-    failed = (unreadable, evolved[FAILED], designed[FAILED]) | "All failed" >> beam.Flatten()
-    rows = {DATA: designed[DATA], REJECTED: refused, FAILED: failed}
-    write_outputs(rows, folder, Domain, RefusedDomain, shards)
+    refused, failed = [evolved[REJECTED], designed[REJECTED]], [unreadable, evolved[FAILED], designed[FAILED]]
+    flow.write(Domain, RefusedDomain, designed[DATA], refused, failed)
 
 
-def build_tools(
-    step: WriteTools,
-    chosen: Curation,
-    seed: int,
-    root: beam.Pipeline,
-    models: Models,
-    pieces: Sequence[Piece],
-    folder: str,
-    shards: int,
-    *,
-    max_bytes: int = MAX_ROW_BYTES,
-) -> None:
-    """The second stage on a pipeline: shards under `folder`/{data,rejected,failed}."""
-    domains, unreadable = root | "Read" >> ReadRows(pieces, RecordParser(Domain), max_bytes=max_bytes)
-    written = domains | "Spread" >> beam.Reshuffle() | "Write tools" >> Rollout(step, models)
-    curated = written[DATA] | "Curate" >> CurateTools(models, chosen.judge, seed, likeness=chosen.likeness)
-    refused = (written[REJECTED], curated[REJECTED]) | "All rejected" >> beam.Flatten()
-    failed = (unreadable, written[FAILED], curated[FAILED]) | "All failed" >> beam.Flatten()
-    rows = {DATA: curated[DATA], REJECTED: refused, FAILED: failed}
-    write_outputs(rows, folder, ToolSpec, RefusedTool, shards)
+def build_tools(step: WriteTools, chosen: Curation, seed: int, flow: Flow) -> None:
+    """The second stage."""
+    domains, unreadable = flow.read()
+    written = domains | "Spread" >> beam.Reshuffle() | "Write tools" >> Rollout(step, flow.models)
+    curated = written[DATA] | "Curate" >> CurateTools(flow.models, chosen.judge, seed, likeness=chosen.likeness)
+    refused, failed = [written[REJECTED], curated[REJECTED]], [unreadable, written[FAILED], curated[FAILED]]
+    flow.write(ToolSpec, RefusedTool, curated[DATA], refused, failed)
 
 
 def _billed(domain: T, meter: Meter) -> T:

@@ -176,7 +176,8 @@ class Settings:
             parser=CategoryParser(),
             roles=roles(self.options, "writer"),
             rows_per_task=self.options.domains,
-            build=partial(build_domains, self.evolve, self.design, max_bytes=self.options.max_document_bytes),
+            dag=partial(build_domains, self.evolve, self.design),
+            max_row_bytes=self.options.max_document_bytes,
             estimate=self._estimate,
             prompts=(*operators.PROMPTS, *design.PROMPTS),
             config={
@@ -201,9 +202,8 @@ class Settings:
             parser=RecordParser(Domain),
             roles=roles(self.options, "writer") | self.curated.roles,
             rows_per_task=self.options.tools,
-            build=partial(
-                build_tools, self.write, self.curated, self.options.seed, max_bytes=self.options.max_document_bytes
-            ),
+            dag=partial(build_tools, self.write, self.curated, self.options.seed),
+            max_row_bytes=self.options.max_document_bytes,
             estimate=self._estimate,
             prompts=(*writing.PROMPTS, *self.curated.prompts),
             config={

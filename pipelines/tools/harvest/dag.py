@@ -16,14 +16,12 @@ import apache_beam as beam
 import orjson
 from apache_beam.metrics import Metrics
 from tokenmill.inference.call import Ask
-from tokenmill.inference.roles import Models
 from tokenmill.pipelines.tools.curate.dag import CurateTools
 from tokenmill.pipelines.tools.curation import Curation
 from tokenmill.pipelines.tools.parse import validated
 from tokenmill.pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
+from tokenmill.pipelines.transforms.flow import Flow
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Rollout, Several
-from tokenmill.pipelines.transforms.sinks import write_outputs
-from tokenmill.pipelines.transforms.sources import Piece
 from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.tools import RefusedTool, ToolSpec, from_mcp, refuse
 from tokenmill.tools_repo.harvest.harvester import Harvested, Harvester, HarvestFailed
@@ -135,29 +133,19 @@ class _Read(beam.DoFn):
             yield source
 
 
-def build(
-    step: HarvestTools,
-    sources: Sequence[Source],
-    chosen: Curation,
-    seed: int,
-    root: beam.Pipeline,
-    models: Models,
-    pieces: Sequence[Piece],
-    folder: str,
-    shards: int,
-) -> None:
-    """The whole job on a pipeline: one shard of each kind under `folder`/{data,rejected,failed}."""
+def build(step: HarvestTools, sources: Sequence[Source], chosen: Curation, seed: int, flow: Flow) -> None:
+    """The whole job; one shard of each kind is enough."""
     read = (
-        root | "Servers" >> beam.Create(list(sources)) | "Read" >> beam.ParDo(_Read()).with_outputs(FAILED, main=DATA)
+        flow.root
+        | "Servers" >> beam.Create(list(sources))
+        | "Read" >> beam.ParDo(_Read()).with_outputs(FAILED, main=DATA)
     )
     read[DATA].element_type, read[FAILED].element_type = Source, FailedRow
     listed = (
         read[DATA]
         | "Spread servers" >> beam.Reshuffle()
-        | "Install and ask" >> Rollout(step, models, window=step.at_once)
+        | "Install and ask" >> Rollout(step, flow.models, window=step.at_once)
     )
-    curated = listed[DATA] | "Curate" >> CurateTools(models, chosen.judge, seed, likeness=chosen.likeness)
-    refused = (listed[REJECTED], curated[REJECTED]) | "All rejected" >> beam.Flatten()
-    failed = (read[FAILED], listed[FAILED], curated[FAILED]) | "All failed" >> beam.Flatten()
-    rows = {DATA: curated[DATA], REJECTED: refused, FAILED: failed}
-    write_outputs(rows, folder, ToolSpec, RefusedTool, 1)
+    curated = listed[DATA] | "Curate" >> CurateTools(flow.models, chosen.judge, seed, likeness=chosen.likeness)
+    refused, failed = [listed[REJECTED], curated[REJECTED]], [read[FAILED], listed[FAILED], curated[FAILED]]
+    replace(flow, shards=1).write(ToolSpec, RefusedTool, curated[DATA], refused, failed)

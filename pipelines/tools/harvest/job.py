@@ -105,7 +105,8 @@ def job(options: HarvestOptions) -> Job:
         reads="servers",
         roles=chosen.roles,
         rows_per_task=TOOLS,
-        build=partial(build, step, sources, chosen, options.seed),
+        dag=partial(build, step, sources, chosen, options.seed),
+        max_row_bytes=options.max_document_bytes,
         estimate=partial(estimate, chosen),
         prompts=chosen.prompts,
         config={

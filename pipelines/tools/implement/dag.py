@@ -5,18 +5,14 @@ domains with their tools | write, run, check, repair | data, rejected, failed
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import apache_beam as beam
 from tokenmill.inference.call import Ask
-from tokenmill.inference.roles import Models
 from tokenmill.pipelines.rollouts.metering import Meter
-from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
+from tokenmill.pipelines.transforms.flow import Flow
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Rollout
-from tokenmill.pipelines.transforms.sinks import write_rolled
-from tokenmill.pipelines.transforms.sources import Piece, ReadRows
 from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.draws import digest
 from tokenmill.schemas.engines import Engine, EngineFault, EngineTask, RefusedEngine
@@ -107,17 +103,8 @@ class ImplementTools:
         return failed_row(task.id, "implement", error, message, names, source_row=task.number)
 
 
-def build(
-    step: ImplementTools,
-    root: beam.Pipeline,
-    models: Models,
-    pieces: Sequence[Piece],
-    folder: str,
-    shards: int,
-    *,
-    max_bytes: int = MAX_ROW_BYTES,
-) -> None:
-    """The whole job on a pipeline: shards under `folder`/{data,rejected,failed}."""
-    tasks, unreadable = root | "Read" >> ReadRows(pieces, RecordParser(EngineTask), max_bytes=max_bytes)
-    written = tasks | "Spread" >> beam.Reshuffle() | "Write and check" >> Rollout(step, models)
-    write_rolled(written, unreadable, folder, Engine, RefusedEngine, shards)
+def build(step: ImplementTools, flow: Flow) -> None:
+    """The whole job."""
+    tasks, unreadable = flow.read()
+    written = tasks | "Spread" >> beam.Reshuffle() | "Write and check" >> Rollout(step, flow.models)
+    flow.write_rolled(written, unreadable, Engine, RefusedEngine)

@@ -77,7 +77,8 @@ def job(options: ImplementOptions) -> Job:
         step=step,
         parser=RecordParser(EngineTask),
         roles=roles(options, "writer"),
-        build=partial(build, step, max_bytes=options.max_document_bytes),
+        dag=partial(build, step),
+        max_row_bytes=options.max_document_bytes,
         estimate=partial(estimate, step),
         prompts=PROMPTS,
         config={

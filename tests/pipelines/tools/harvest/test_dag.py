@@ -6,6 +6,7 @@ import pytest
 from tokenmill.inference.roles import Models
 from tokenmill.pipelines.tools.curation import Curation
 from tokenmill.pipelines.tools.harvest.dag import HarvestTools, Offer, build, specs
+from tokenmill.pipelines.transforms.flow import Flow
 from tokenmill.schemas.documents import FailedRow
 from tokenmill.schemas.tools import RefusedTool, ToolSpec
 from tokenmill.tools_repo.harvest.harvester import Harvested, Harvester, HarvestFailed
@@ -81,7 +82,8 @@ def test_every_source_and_every_tool_ends_in_one_place(tmp_path):
     models = Models(roles={}, cache=str(tmp_path / "answers.sqlite"), run="harvest")
 
     def pipeline(root):
-        build(HarvestTools(harvester, 3), sources, Curation(None, None, {}), 0, root, models, (), str(tmp_path), 7)
+        flow = Flow(root, models, (), None, 0, str(tmp_path), 7)
+        build(HarvestTools(harvester, 3), sources, Curation(None, None, {}), 0, flow)
         return {}
 
     collect(pipeline)

@@ -1,0 +1,56 @@
+"""How every DAG begins and ends: with the rows of the input, and with shards of what is kept, refused and failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import apache_beam as beam
+from tokenmill.inference.roles import Models
+from tokenmill.pipelines.transforms import DATA, FAILED, REJECTED
+from tokenmill.pipelines.transforms.sinks import EMPTY, WriteShards, write_parquet
+from tokenmill.pipelines.transforms.sources import Parser, Piece, ReadRows
+from tokenmill.schemas.columns import arrow_schema
+from tokenmill.schemas.documents import FailedRow
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What a DAG is laid between, and whom its steps may ask."""
+
+    root: beam.Pipeline
+    models: Models
+    pieces: Sequence[Piece]
+    parser: Parser | None
+    max_row_bytes: int
+    folder: str
+    """Gets {data,rejected,failed}."""
+    shards: int
+
+    def read(self) -> tuple[beam.PCollection, beam.PCollection]:
+        """Typed rows of the input, one per id; and of each row that cannot be read, a `FailedRow`."""
+        return self.root | "Read" >> ReadRows(self.pieces, self.parser, max_bytes=self.max_row_bytes)
+
+    def write(
+        self,
+        data: type,
+        rejected: type,
+        kept: beam.PCollection,
+        refused: Sequence[beam.PCollection],
+        failed: Sequence[beam.PCollection],
+    ) -> None:
+        """Write what became of all rows.
+
+        Args:
+            data, rejected: types of the rows `kept` and `refused`.
+        """
+        write_parquet(arrow_schema(data).empty_table(), f"{self.folder}/{DATA}/{EMPTY}")
+        for kind, row_type, parts in ((DATA, data, [kept]), (REJECTED, rejected, refused), (FAILED, FailedRow, failed)):
+            rows = parts[0] if len(parts) == 1 else parts | f"All {kind}" >> beam.Flatten()
+            _ = rows | f"Write {kind}" >> WriteShards(f"{self.folder}/{kind}", row_type, self.shards)
+
+    def write_rolled(
+        self, rolled: beam.pvalue.DoOutputsTuple, unreadable: beam.PCollection, data: type, rejected: type
+    ) -> None:
+        """`write` for what came of one `Rollout`."""
+        self.write(data, rejected, rolled[DATA], [rolled[REJECTED]], [unreadable, rolled[FAILED]])
