@@ -24,7 +24,6 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, dataclass
-from functools import cache
 from math import isnan, nan
 from pathlib import Path
 from typing import Any, TypeVar
@@ -151,9 +150,10 @@ class Options:
 O = TypeVar("O", bound=Options)  # noqa: E741
 
 
-@cache
 def describe(options: type[Options]) -> tuple[Flag, ...]:
     """All flags, in the order of their declaration, those of base classes first."""
+    if options in _DESCRIBED:
+        return _DESCRIBED[options]
     hints, found = typing.get_type_hints(options), []
     for field in dataclasses.fields(options):
         if (told := field.metadata.get("flag")) is not None:
@@ -163,7 +163,10 @@ def describe(options: type[Options]) -> tuple[Flag, ...]:
             shapes = field.name if told["shapes"] is True else told["shapes"] or ""
             derived = {"field": field.name, "name": name, "shapes": shapes}
             found.append(Flag(**{**told, **derived}, type=kind, default=default, optional=optional))
-    return tuple(found)
+    return _DESCRIBED.setdefault(options, tuple(found))
+
+
+_DESCRIBED: dict[type[Options], tuple[Flag, ...]] = {}
 
 
 def add_flags(parser: argparse.ArgumentParser, options: type[Options]) -> None:

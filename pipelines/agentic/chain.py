@@ -84,7 +84,7 @@ def run(options: ChainOptions, beam_args: Sequence[str]) -> int:
     return OK
 
 
-COMMAND = Command("agentic", ChainOptions, chain=run)
+COMMAND = Command("agentic", ChainOptions, run)
 
 
 def _nothing(

@@ -13,7 +13,7 @@ from tokenmill.pipelines.knowledge.rephrase import REPAIR_TEMPLATE, Checks, Reph
 from tokenmill.pipelines.knowledge.style_pairs import draw_pairs, pairs
 from tokenmill.pipelines.runs.embedding import embedder
 from tokenmill.pipelines.runs.job import Job
-from tokenmill.pipelines.runs.launch import Command
+from tokenmill.pipelines.runs.launch import Command, one
 from tokenmill.pipelines.runs.options import TextOptions, is_embedded, of_checking, of_writing, roles
 from tokenmill.pipelines.transforms.documents import DocumentParser
 from tokenmill.schemas.flags import checked, positive, shaping
@@ -101,7 +101,7 @@ def job(options: KnowledgeOptions) -> Job:
     )
 
 
-COMMAND = Command("knowledge", KnowledgeOptions, job)
+COMMAND = Command("knowledge", KnowledgeOptions, one(job))
 
 
 def estimate(step: Rephrase, task) -> tuple[dict, dict]:

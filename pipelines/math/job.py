@@ -19,7 +19,7 @@ from tokenmill.pipelines.math.parse import ProblemParser
 from tokenmill.pipelines.math.translate import Translate
 from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.runs.job import Job, Plan
-from tokenmill.pipelines.runs.launch import Command
+from tokenmill.pipelines.runs.launch import Command, one
 from tokenmill.pipelines.runs.options import TextOptions, of_writing, roles, too_small
 from tokenmill.schemas.flags import checked, positive, shaping
 from tokenmill.schemas.math import NoteTask
@@ -110,7 +110,7 @@ def job(options: MathOptions) -> Job:
     )
 
 
-COMMAND = Command("math", MathOptions, job)
+COMMAND = Command("math", MathOptions, one(job))
 
 
 GROWTH = 450

@@ -101,8 +101,8 @@ def print_plans(
             table.add_row(*named, f"{plan.calls:,}", f"{plan.prompt:,}", f"{plan.completion:,}", told)
     console = Console()
     console.print(table)
-    cost = f"${costs[0]:,.2f} expected, ${costs[1]:,.2f} at most"
-    tail = "give a price with --prices FILE to see the cost" if unknown else cost
+    known = f"${costs[0]:,.2f} expected, ${costs[1]:,.2f} at most"
+    tail = "give a price with --prices FILE to see the cost" if unknown else known
     console.print(f"{tokens[0]:,} tokens expected, {tokens[1]:,} at most; {tail}")
     if options.max_tokens is not None and options.max_tokens < tokens[0]:
         console.print(f"--max-tokens {options.max_tokens:,} will stop the run before it is complete")

@@ -54,15 +54,13 @@ FEW, SMALL_SHARD_BYTES = 16, 1_000_000
 class Command:
     """A subcommand: what it may be given, and what it does.
 
-    Command("knowledge", KnowledgeOptions, job).run(KnowledgeOptions(input="a.jsonl", output="out", llm="…"))
+    Command("knowledge", KnowledgeOptions, one(job)).run(KnowledgeOptions(input="a.jsonl", output="out", llm="…"))
     """
 
     name: str
     options: type[RunOptions]
-    job: Callable[[Any], Job] | None = None
-    """Makes its one job, ..."""
-    chain: Callable[[Any, Sequence[str]], int] | None = None
-    """... or runs several, of its options and Beam's; the exit code."""
+    begin: Callable[[Any, Sequence[str]], int]
+    """Runs its job, or several, with its options and Beam's; the exit code."""
 
     def run(self, options: RunOptions, beam_args: Sequence[str] = (), command: Sequence[str] = ()) -> int:
         """Run it and return the exit code; whatever goes wrong that a user can act on is one line on stderr.
@@ -75,9 +73,12 @@ class Command:
         FileSystems.set_options(PipelineOptions(list(beam_args)))
         words = command or [*PROGRAM, *self.name.split(), *as_flags(options), *beam_args]
         options = dataclasses.replace(options, command=tuple(words))
-        if self.chain is not None:
-            return ended(lambda: self.chain(options, beam_args))
-        return ended(lambda: launch(self.job(options), options, beam_args))
+        return ended(lambda: self.begin(options, beam_args))
+
+
+def one(job: Callable[[Any], Job]) -> Callable[[Any, Sequence[str]], int]:
+    """What a command begins that runs one job, made of its options."""
+    return lambda options, beam_args: launch(job(options), options, beam_args)
 
 
 def launch(job: Job, options: RunOptions, beam_args: Sequence[str] = ()) -> int:

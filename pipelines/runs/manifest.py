@@ -59,7 +59,7 @@ def record(job: Job, options: RunOptions, begun: Begun, paths: Mapping[str, list
     return Manifest(
         job=job.name,
         title=job.title,
-        command=masked_command(options.command),
+        command=masked_command(list(options.command)),
         seed=options.seed,
         started=begun.at.isoformat(timespec="seconds"),
         finished=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -43,8 +43,8 @@ def made_input(
     Raises:
         UsageError: they cannot be written; and what `rows` raises.
     """
-    kept = options.output and not options.preview and not options.estimate
-    parent = OutputFolder(options.output).at(folder) if kept else _temporary()
+    seen = options.preview or options.estimate
+    parent = OutputFolder(options.output).at(folder) if options.output and not seen else _temporary()
     path = FileSystems.join(parent, f"{hashlib.sha256(orjson.dumps(shape)).hexdigest()[:16]}.parquet")
     if not FileSystems.exists(path):
         table = to_table(rows(), row_type)

@@ -7,11 +7,12 @@ from functools import partial
 from typing import Any
 
 from tokenmill.inference.roles import Role
+from tokenmill.inference.spec import parse_spec
 from tokenmill.judges.embedding.similarity import Embedder
 from tokenmill.judges.model.tool_clarity import ToolClarity
 from tokenmill.pipelines.runs.embedding import embedder
 from tokenmill.pipelines.runs.options import RunOptions, model, roles
-from tokenmill.schemas.flags import flag, odd
+from tokenmill.schemas.flags import checked, flag, odd
 from tokenmill.tools_repo.specs.likeness import Likeness
 
 
@@ -71,7 +72,11 @@ class CurationOptions(RunOptions):
 class JudgeOnlyOptions(CurationOptions):
     """Of jobs in which no model writes: whatever model is named judges."""
 
-    llm: str | None = model(None, help="model that judges, where --judge-llm names none")
+    llm: str = model(
+        "",
+        parse=checked(lambda spec: spec and parse_spec(spec)),
+        help="model that judges, where --judge-llm names none",
+    )
 
     @property
     def judged(self) -> bool:

@@ -14,7 +14,7 @@ from tokenmill.pipelines.agentic.agents.options import AgentsOptions
 from tokenmill.pipelines.agentic.agents.toolset_draw import draw
 from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.runs.job import Job, Plan
-from tokenmill.pipelines.runs.launch import Command
+from tokenmill.pipelines.runs.launch import Command, one
 from tokenmill.pipelines.runs.options import is_embedded, roles, too_small
 from tokenmill.pipelines.transforms.records import RecordParser
 from tokenmill.schemas.flags import shaping
@@ -61,7 +61,7 @@ def job(options: AgentsOptions) -> Job:
     )
 
 
-COMMAND = Command("agentic agents", AgentsOptions, job)
+COMMAND = Command("agentic agents", AgentsOptions, one(job))
 
 WORLD_TOKENS, AGENT_TOKENS = 2_200, 650
 """Answer tokens of a world (kinds, then records) and of an agent, as strong models write them."""

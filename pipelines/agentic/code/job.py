@@ -14,7 +14,7 @@ from tokenmill.pipelines.agentic.trajectories.options import TryOptions
 from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.job import Job, Plan
-from tokenmill.pipelines.runs.launch import Command
+from tokenmill.pipelines.runs.launch import Command, one
 from tokenmill.pipelines.runs.options import of_data, roles
 from tokenmill.schemas.code import CodeTask
 from tokenmill.schemas.flags import checked, flag, shaping
@@ -83,7 +83,7 @@ def job(options: CodeOptions) -> Job:
     )
 
 
-COMMAND = Command("agentic code", CodeOptions, job)
+COMMAND = Command("agentic code", CodeOptions, one(job))
 
 
 TURNS, ANSWER, RESULT = 6, 250, 300

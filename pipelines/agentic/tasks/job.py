@@ -10,7 +10,7 @@ from tokenmill.inference.spec import parse_spec
 from tokenmill.pipelines.agentic.tasks.dag import PROMPTS, TASK, WriteTasks, build
 from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.runs.job import Job, Plan
-from tokenmill.pipelines.runs.launch import Command
+from tokenmill.pipelines.runs.launch import Command, one
 from tokenmill.pipelines.runs.options import RecordOptions, is_embedded, of_data, roles, too_small
 from tokenmill.pipelines.transforms.records import RecordParser
 from tokenmill.schemas.agentic import LEVELS, Agent
@@ -82,7 +82,7 @@ def job(options: TasksOptions) -> Job:
     )
 
 
-COMMAND = Command("agentic tasks", TasksOptions, job)
+COMMAND = Command("agentic tasks", TasksOptions, one(job))
 
 TASK_TOKENS = 1_600
 """Answer tokens of a task, as strong models write it."""

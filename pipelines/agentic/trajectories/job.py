@@ -16,7 +16,7 @@ from tokenmill.pipelines.agentic.trajectories.worlds import ENGINES, EXECUTABLE,
 from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.job import Job, Plan
-from tokenmill.pipelines.runs.launch import Command
+from tokenmill.pipelines.runs.launch import Command, one
 from tokenmill.pipelines.runs.options import MODELS, check_sampling, model, of_data, roles
 from tokenmill.pipelines.transforms.records import RecordParser
 from tokenmill.schemas.agentic import AgentTask
@@ -113,7 +113,7 @@ def job(options: TrajectoriesOptions) -> Job:
     )
 
 
-COMMAND = Command("agentic trajectories", TrajectoriesOptions, job)
+COMMAND = Command("agentic trajectories", TrajectoriesOptions, one(job))
 
 
 ANSWER, RESULT, USER = 120, 200, 60

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import cast
 
 from tokenmill.inference.servers.launch import DEFAULT_CTX
 from tokenmill.inference.spec import parse_spec
@@ -50,8 +51,8 @@ class TryOptions(RecordOptions):
     def protocol(self) -> Protocol:
         """The agent's protocol, decided."""
         if self.agent_protocol != AUTO:
-            return self.agent_protocol
-        return JSON if is_embedded(self.llm) else NATIVE
+            return cast("Protocol", self.agent_protocol)
+        return "json" if is_embedded(self.llm) else "native"
 
     def limits(self) -> Limits:
         """The limits of a trajectory; a context that is not given follows from the model.

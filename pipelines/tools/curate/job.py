@@ -13,7 +13,7 @@ import orjson
 from apache_beam.metrics import Metrics
 from tokenmill.judges.model.tool_clarity import present
 from tokenmill.pipelines.runs.job import Job, Plan
-from tokenmill.pipelines.runs.launch import Command
+from tokenmill.pipelines.runs.launch import Command, one
 from tokenmill.pipelines.runs.options import of_data
 from tokenmill.pipelines.tools.curate.dag import CurateTools, LookAtTool
 from tokenmill.pipelines.tools.curation import Curation, JudgeOnlyOptions, curation
@@ -56,7 +56,7 @@ def job(options: CurateOptions) -> Job:
     )
 
 
-COMMAND = Command("tools curate", CurateOptions, job)
+COMMAND = Command("tools curate", CurateOptions, one(job))
 
 
 def build(chosen: Curation, seed: int, flow: Flow) -> None:

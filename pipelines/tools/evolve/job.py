@@ -102,7 +102,7 @@ def evolve(options: EvolveOptions, beam_args: Sequence[str]) -> int:
         return launch(plan.tools(), replace(options, input=(stage,), account=account), beam_args)
 
 
-COMMAND = Command(NAME, EvolveOptions, chain=evolve)
+COMMAND = Command(NAME, EvolveOptions, evolve)
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.inputs import InputFile, Inputs
 from tokenmill.pipelines.runs.job import Counted, Job, Plan
-from tokenmill.pipelines.runs.launch import Command
+from tokenmill.pipelines.runs.launch import Command, one
 from tokenmill.pipelines.runs.options import default_cache, of_data
 from tokenmill.pipelines.tools.curation import Curation, JudgeOnlyOptions, curation
 from tokenmill.pipelines.tools.harvest.dag import HarvestTools, build
@@ -120,7 +120,7 @@ def job(options: HarvestOptions) -> Job:
     )
 
 
-COMMAND = Command("tools harvest", HarvestOptions, job)
+COMMAND = Command("tools harvest", HarvestOptions, one(job))
 
 
 def _sources(options: HarvestOptions) -> tuple[list[Source], Inputs]:

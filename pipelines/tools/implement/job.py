@@ -15,7 +15,7 @@ from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.runs import inputs
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.job import Job, Plan
-from tokenmill.pipelines.runs.launch import Command
+from tokenmill.pipelines.runs.launch import Command, one
 from tokenmill.pipelines.runs.options import RecordOptions, of_data, roles, too_small
 from tokenmill.pipelines.runs.prepared_input import made_input
 from tokenmill.pipelines.runs.read_rows import parsed_rows
@@ -90,7 +90,7 @@ def job(options: ImplementOptions) -> Job:
     )
 
 
-COMMAND = Command("tools implement", ImplementOptions, job)
+COMMAND = Command("tools implement", ImplementOptions, one(job))
 
 
 def _join(options: ImplementOptions) -> tuple[inputs.Inputs, list[list[str]], list[str]]:
