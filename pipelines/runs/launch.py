@@ -13,10 +13,9 @@ from typing import Any
 from tokenmill.inference import runtime as runtimes
 from tokenmill.inference.pricing import Prices, load_prices
 from tokenmill.inference.roles import Models
-from tokenmill.pipelines.runs import estimate, inputs, preview
+from tokenmill.pipelines.runs import inputs
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.exit import FAILED, OK, ended, say
-from tokenmill.pipelines.runs.finish import finish, prepared
 from tokenmill.pipelines.runs.folder import KINDS, OutputFolder, check_sum
 from tokenmill.pipelines.runs.job import Job
 from tokenmill.pipelines.runs.manifest import (
@@ -31,6 +30,7 @@ from tokenmill.pipelines.runs.manifest import (
 )
 from tokenmill.pipelines.runs.options import default_cache
 from tokenmill.pipelines.runs.preflight import check_models
+from tokenmill.pipelines.runs.prepare import prepared
 from tokenmill.pipelines.runs.progress import Progress
 from tokenmill.pipelines.runs.runner import choose
 from tokenmill.pipelines.transforms.files import whole_path
@@ -63,6 +63,8 @@ def _launch(job: Job, args: argparse.Namespace, beam_args: Sequence[str]) -> int
     for note in job.notes:
         say(note, OK)
     if args.estimate:
+        from tokenmill.pipelines.runs import estimate
+
         estimate.show(job, found, prices, args)
         return OK
     if not args.output and not args.preview:
@@ -70,6 +72,8 @@ def _launch(job: Job, args: argparse.Namespace, beam_args: Sequence[str]) -> int
     with tempfile.TemporaryDirectory(prefix="tokenmill-") as state:
         models = models_of(job, args, state)
         if args.preview:
+            from tokenmill.pipelines.runs import preview
+
             return preview.show(job, found, models, args.preview)
         out = OutputFolder(args.output.rstrip("/"))
         with out.locked():
@@ -163,6 +167,8 @@ def _run(
         spent={"tokens": spent, "shared": bool(getattr(args, "account", ""))},
         stages=getattr(args, "stages", []),
     )
+    from tokenmill.pipelines.runs.finish import finish  # what it needs takes a while to import
+
     finish(out, manifest)
     _report(out, manifest)
     for name, rows in lost.items():

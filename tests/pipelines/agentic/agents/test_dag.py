@@ -254,7 +254,7 @@ def test_neighbours_are_found_by_meaning(repository, capfd):
     write_parquet(to_table(tools, ToolSpec), str(repository / "tools.parquet"))
     argv = ["agentic", "agents", "--tools", repository / "tools.parquet", "--output", out, "--agents", 6, "--within", 0]
     argv += ["--distracted", 0, "--toolset-size", "2-2", "--llm", "m@http://127.0.0.1:9/v1"]
-    args, _ = cli.arguments().parse_known_args([str(arg) for arg in argv])
+    args, _ = cli.arguments("agentic").parse_known_args([str(arg) for arg in argv])
     threads = threading.active_count()
     args.make(args)
     assert threading.active_count() == threads  # a process with threads could not fork its workers
