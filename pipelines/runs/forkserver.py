@@ -49,7 +49,6 @@ class Zygote:
             if preload is not None:
                 with contextlib.suppress(Exception):  # a worker that needs it will say what is wrong
                     preload()
-            gc.collect()
             gc.freeze()
             _serve(listener, alive)
         os.close(alive)

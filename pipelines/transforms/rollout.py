@@ -6,6 +6,7 @@ import asyncio
 import queue
 from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -13,7 +14,7 @@ import apache_beam as beam
 from apache_beam.metrics import Metrics
 from apache_beam.utils.windowed_value import WindowedValue
 from tokenmill.inference import runtime as runtimes
-from tokenmill.inference.call import Ask
+from tokenmill.inference.call import Answer, Ask
 from tokenmill.inference.errors import RunStopped
 from tokenmill.inference.roles import Models
 from tokenmill.pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
@@ -62,7 +63,7 @@ class Step(Protocol, Generic[In]):
 
     async def __call__(self, row: In, ask: Ask) -> Accepted | Rejected | Several: ...
 
-    # A step may also have `warm(self)`: what is slow to load or start, once per worker before the first row; and
+    # A step may also have `warm(self)`: what is slow to load or start, once per worker while its first calls are made; and
     # `preload(self)`: plain data to be loaded before worker processes are forked.
 
     def failed(self, row: In, error: str, message: str) -> FailedRow:
@@ -147,9 +148,9 @@ class _Roll(beam.DoFn):
 
     def setup(self) -> None:
         self._runtime = runtimes.obtain(self.models)
-        warm = getattr(self.step, "warm", None)
-        if warm is not None:
-            warm()
+        aside = ThreadPoolExecutor(1, "tokenmill-warm")
+        self._warmed = aside.submit(getattr(self.step, "warm", lambda: None))
+        aside.shutdown(wait=False)
         self._counters: dict[str, Any] = {}
 
     def teardown(self) -> None:
@@ -197,12 +198,19 @@ class _Roll(beam.DoFn):
         finished.put((outcome, timestamp, window))
 
     async def _outcome(self, row: Any) -> Any:
+        ask = self._runtime.client.ask if self._warmed.done() else self._ask_while_warming
         try:
-            return await self.step(row, self._runtime.client.ask)
+            return await self.step(row, ask)
         except RunStopped:
             raise
         except Exception as error:
             return self.step.failed(row, type(error).__name__, " ".join(str(error).split())[:2000])
+
+    async def _ask_while_warming(self, *args: Any, **params: Any) -> Answer:
+        """An answer, not before the checks that look at it are ready."""
+        answer = await self._runtime.client.ask(*args, **params)
+        await asyncio.wrap_future(self._warmed)
+        return answer
 
     def _next(self) -> Iterator[Any]:
         """What came of the next finished element, under its own time and window, which need not be those of this call."""
@@ -241,6 +249,7 @@ class _Roll(beam.DoFn):
             if not self._finished.filled:
                 self._start()
             self._ready.extend(self._finished.get())
+            self._warmed.result()  # raises what kept the checks from being loaded: no row is to blame
             if not any(isinstance(outcome, BaseException) for outcome, *_ in self._ready):
                 self._start()
         self._running -= 1

@@ -11,6 +11,7 @@ import pytest
 from tokenmill.bench.servers.scripted import ScriptedServer
 from tokenmill.inference.errors import AnswerInvalid
 from tokenmill.pipelines.agentic.agents.dag import WriteAgent
+from tokenmill.pipelines.agentic.agents.job import job
 from tokenmill.pipelines.transforms.records import RecordParser
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
 from tokenmill.pipelines.transforms.sinks import write_parquet
@@ -259,7 +260,7 @@ def test_neighbours_are_found_by_meaning(repository, capfd):
     words = ["agentic", "agents", *map(str, argv)]
     options = from_namespace(command.options, cli.arguments(words).parse_args(words))
     threads = threading.active_count()
-    command.job(options)
+    job(options)
     assert threading.active_count() == threads  # a process with threads could not fork its workers
     assert "Loading weights" not in capfd.readouterr().err
     for toolset in drawn_in(out):
