@@ -3,9 +3,9 @@
     python -m tokenmill.bench.fidelity.ask --half test --out asked.jsonl --keys keys.json
     python -m tokenmill.bench.fidelity.ask --record answers.jsonl --keys keys.json --out judged.jsonl
 
-The first writes one line per text, `key` and `messages`, in a drawn order; nothing in it says which versions are faulty, and no two
-versions of one passage stand in the same half of the file. The answers wanted are lines with `key` and `answer`, an object of
-the schema `tokenmill.judges.model.faithfulness.SCHEMA`; the second command makes of them what `--judged` reads.
+The first writes one line per text, `key` and `messages`, in a drawn order; nothing in it says which versions are faulty, and no
+two versions of one passage stand in the same half of the file. The answers wanted are lines with `key` and `answer`, an object
+of the schema `tokenmill.judges.model.faithfulness.SCHEMA`; the second command makes of them what `--judged` reads.
 """
 
 from __future__ import annotations
@@ -53,9 +53,7 @@ def record(answers: Path, keys: Path, out: Path) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m tokenmill.bench.fidelity.ask", description=__doc__.splitlines()[0]
-    )
+    parser = argparse.ArgumentParser(prog="python -m tokenmill.bench.fidelity.ask", description=__doc__.splitlines()[0])
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--half", choices=HALVES, help="write the prompts of this half")
     what.add_argument("--record", type=Path, metavar="FILE", help="put these answers on record")

@@ -95,8 +95,6 @@ def _recorded(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
 async def _verdict(case: Case, questions: Sequence[Question], ask: Ask) -> Verdict | None:
     judge = Faithfulness()
     try:
-        return await judge(
-            case.source, case.rewrite, "", ask, title=case.title, form=case.form, questions=questions
-        )
+        return await judge(case.source, case.rewrite, "", ask, title=case.title, form=case.form, questions=questions)
     except (JudgeUndecided, CallFailed):
         return None
