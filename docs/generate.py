@@ -7,13 +7,13 @@ tests can ask for every table.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import contextlib
 import dataclasses
 import importlib
 import inspect
 import io
+import logging
 import os
 import posixpath
 import re
@@ -29,6 +29,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
+logging.getLogger().addFilter(lambda record: "apitools" not in record.getMessage())
+"""Beam warns of Google's clients when it is imported."""
 
 INCLUDED = (
     "CHANGELOG.md",
@@ -130,9 +132,22 @@ def fields(*names: str) -> str:
     return _table(("setting", "default", "meaning"), (row for name in names for row in _fields(_named(name))))
 
 
+USUAL = {
+    "max_tokens": "Longest answer, in tokens.",
+    "temperature": "Sampling temperature.",
+    "top_p": "Nucleus sampling.",
+    "tries": "Answers asked for until one meets the schema.",
+    "votes": "Votes of the judge, odd.",
+}
+"""What settings mean that many classes have and few explain."""
+NO_SETTINGS = {"judge_model", "model", "models", "prompt", "seed", "worlds"}
+
+
 def _fields(cls: type) -> Iterator[tuple[str, str, str]]:
-    docs = documented(cls)
+    docs = {**USUAL, **documented(cls)}
     for field in dataclasses.fields(cls):
+        if field.name in NO_SETTINGS:
+            continue
         default = field.default
         if default is dataclasses.MISSING and field.default_factory is not dataclasses.MISSING:
             default = field.default_factory()
@@ -171,48 +186,28 @@ def documented(cls: type) -> dict[str, str]:
 
 
 @cache
-def commands() -> dict[str, argparse.ArgumentParser]:
-    """The parser of every subcommand, `tools harvest` by its two words; what only groups others is not among them."""
+def commands() -> dict[str, tuple[Any, ...]]:
+    """The flags of every subcommand, `tools harvest` by its two words; what only groups others is not among them."""
+    from tokenmill.schemas.flags import describe
+
     from tokenmill import cli
 
-    found: dict[str, argparse.ArgumentParser] = {}
-
-    def walk(parser: argparse.ArgumentParser, name: str) -> None:
-        inner = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-        for action in inner:
-            for word, below in action.choices.items():
-                walk(below, f"{name} {word}".strip())
-        if not inner:
-            found[name] = parser
-
-    walk(cli.arguments(), "")
-    return found
+    alone = [name for name in cli.COMMANDS if not any(other.startswith(f"{name} ") for other in cli.COMMANDS)]
+    return {name: describe(cli.load(name).options) for name in alone}
 
 
-def _flags(parser: argparse.ArgumentParser) -> dict[str, tuple[str, str]]:
-    """(how it is written, what the help says) of each flag of a parser, the groups in order."""
-    formatter = argparse.HelpFormatter(parser.prog)
-    found: dict[str, tuple[str, str]] = {}
-    for group in parser._action_groups:
-        for action in group._group_actions:
-            if isinstance(action, argparse._HelpAction | argparse._SubParsersAction):
-                continue
-            name = action.option_strings[-1] if action.option_strings else str(action.metavar or action.dest)
-            value = "" if action.nargs == 0 or not action.option_strings else formatter._format_args(action, "VALUE")
-            said = formatter._expand_help(action) if action.help else ""
-            if action.choices and not action.metavar:
-                value = "|".join(map(str, action.choices))
-            found[name] = (
-                f"`{name} {value}`" if value else f"`{name}`",
-                said + (" (required)" if action.required else ""),
-            )
-    return found
+def _shown(flag: Any) -> tuple[str, str]:
+    """How a flag is written, and what it means."""
+    value = "|".join(flag.choices) or flag.metavar or "VALUE"
+    words = [flag.name] if flag.type is bool or not flag.name.startswith("-") else [flag.name, value]
+    told = flag.described + (" (required)" if flag.default is dataclasses.MISSING else "")
+    return f"`{' '.join(words)}{' …' if flag.many else ''}`", told
 
 
 @cache
 def _common() -> dict[str, tuple[str, str]]:
-    """Flags that most commands have, with the same help."""
-    listed = [_flags(parser) for parser in commands().values()]
+    """Flags that most commands have, with the same meaning."""
+    listed = [{flag.name: _shown(flag) for flag in flags} for flags in commands().values()]
     counted = Counter((name, told) for one in listed for name, told in one.items())
     return {name: told for one in listed for name, told in one.items() if counted[name, told] > len(listed) / 2}
 
@@ -223,10 +218,13 @@ def flags(*words: str) -> str:
     command = " ".join(words)
     if command == "common":
         return _table(("flag", "meaning"), _common().values())
-    all_of_it = _flags(commands()[command])
+    all_of_it = {flag.name: _shown(flag) for flag in commands()[command]}
     own = [told for name, told in all_of_it.items() if _common().get(name) != told]
     lacking = [f"`{name}`" for name in _common() if name not in all_of_it]
-    lacks = f"\n\nOf the common flags it does not have {', '.join(lacking)}." if lacking else ""
+    if len(lacking) == len(_common()):
+        lacks = "\n\nIt has none of the common flags."
+    else:
+        lacks = f"\n\nOf the common flags it does not have {', '.join(lacking)}." if lacking else ""
     return (_table(("flag", "meaning"), own) if own else "None beside the common ones.") + lacks
 
 

@@ -32,7 +32,6 @@ from tokenmill.judges.model.faithfulness import Faithfulness  # noqa: E402
 from tokenmill.pipelines.knowledge.rephrase import Checks, Rephrase  # noqa: E402
 from tokenmill.pipelines.knowledge.style_pairs import draw_pairs  # noqa: E402
 from tokenmill.pipelines.rollouts.chunking import chunk, count_tokens  # noqa: E402
-from tokenmill.pipelines.rollouts.progress import corrections  # noqa: E402
 from tokenmill.pipelines.transforms.documents import DocumentParser  # noqa: E402
 from tokenmill.schemas.knowledge import RephrasingTask  # noqa: E402
 from tokenmill.schemas.verdicts import Verdict  # noqa: E402
@@ -152,12 +151,13 @@ async def tour() -> dict[str, str]:
 
     refused = cheap_checks(first, REWRITES[1, 0])
     shown["first"] = f"{REWRITES[1, 0]}\n\n{_verdicts(refused)}"
-    shown["corrections"] = corrections(refused)
+    again = step.messages(task, chunks, 1, chunks[0].text, REWRITES[0, 0], refused)[-1]["content"]
+    shown["corrections"] = re.search(r"<corrections-.*</corrections-\w+>", again, re.DOTALL)[0]
     mended = [*cheap_checks(first, REWRITES[1, 1]), await Similarity()(first, REWRITES[1, 1])]
     shown["second"] = _verdicts(mended)
 
     passed = [*cheap_checks(second, REWRITES[2, 0]), await Similarity()(second, REWRITES[2, 0])]
-    verdict, _ = await Faithfulness()(second, REWRITES[2, 0], first, Scripted(), title=metre.title)
+    verdict = await Faithfulness()(second, REWRITES[2, 0], first, Scripted(), title=metre.title)
     shown["claim"] = f"{REWRITES[2, 0]}\n\n{_verdicts([*passed, verdict])}"
 
     ask = Scripted()

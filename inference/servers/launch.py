@@ -87,7 +87,9 @@ def _vllm(spec: ModelSpec) -> Launch:
     beside = Path(sys.executable).with_name("vllm")
     program = str(beside) if os.access(beside, os.X_OK) else shutil.which("vllm")
     if program is None:
-        raise EngineMissing(f"{spec.text} needs vLLM, which is not installed here: pip install tokenmill[vllm]")
+        raise EngineMissing(
+            f"{spec.text} needs vLLM: install it in an environment of its own and put its program `vllm` on the PATH"
+        )
     return Launch(
         kind="vllm",
         label=f"vllm serve {spec.model}",

@@ -9,7 +9,7 @@ from tokenmill.inference.call import Message
 from tokenmill.judges.model.quotes import is_sentence_of, stands_in
 from tokenmill.judges.model.voting import Case, Claim, JudgeUndecided, Misquoted, QuotingJudge, block, line
 from tokenmill.prompts.fence import defuse, fence
-from tokenmill.schemas.json_schema import BOOLEAN, TEXT, array, choice, record
+from tokenmill.schemas.answer_schema import BOOLEAN, TEXT, array, choice, record
 
 from tokenmill import prompts
 

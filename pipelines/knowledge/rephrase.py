@@ -76,6 +76,7 @@ class Rephrase:
     """Whether to use the short prompt, for very small models."""
     seed: int = 0
     chunk_tokens: int = 256
+    """Target size of a chunk."""
     repairs: int = 2
     """Further attempts at a chunk that a check refused."""
     tail_tokens: int = 160

@@ -79,6 +79,7 @@ class WriteNote:
     judge_model: str = ""
     seed: int = 0
     chunk_tokens: int = 512
+    """Target size of a passage of a document."""
     repairs: int = 2
     """Further attempts at a note that a check refused."""
     tail_tokens: int = 200

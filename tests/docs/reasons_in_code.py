@@ -124,7 +124,7 @@ class Collector:
         name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         sinks = self._sinks.get((module.name, name)) or self._sinks.get(("", name), set())
         by_keyword = {keyword.arg: keyword.value for keyword in call.keywords}
-        if not sinks and "reason" in by_keyword:
+        if not sinks and "reason" in by_keyword and name.lstrip("_")[:1].isupper():  # a record
             sinks = {(REFUSED, 99, "reason")}
         for folder, position, keyword in list(sinks):
             given = by_keyword.get(keyword) or (call.args[position] if len(call.args) > position else None)
