@@ -25,7 +25,7 @@ sys.path.insert(0, str(HERE.parent))  # from a checkout, without installing
 
 from tokenmill.inference.call import Answer, Usage  # noqa: E402
 from tokenmill.judges.embedding.similarity import Similarity  # noqa: E402
-from tokenmill.judges.facts.coverage import Coverage  # noqa: E402
+from tokenmill.judges.facts.check import FactCheck  # noqa: E402
 from tokenmill.judges.form.checks import FormChecks  # noqa: E402
 from tokenmill.judges.form.language import detect  # noqa: E402
 from tokenmill.judges.model.faithfulness import Faithfulness  # noqa: E402
@@ -147,7 +147,7 @@ async def tour() -> dict[str, str]:
     shown["prompt"] = f"# user\n{messages[1]['content']}"
 
     def cheap_checks(source: str, rewrite: str) -> list[Verdict]:
-        return [*FormChecks()(source, rewrite, language=metre.language), Coverage()(source, rewrite, metre.title)]
+        return [*FormChecks()(source, rewrite, language=metre.language), FactCheck()(source, rewrite, metre.title)]
 
     refused = cheap_checks(first, REWRITES[1, 0])
     shown["first"] = f"{REWRITES[1, 0]}\n\n{_verdicts(refused)}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -207,7 +207,7 @@ class Collector:
     def _listed(self, module: Module) -> None:
         """Reasons that stand in tables, and at the head of tuples that functions return."""
         for name in LISTS if module.name.startswith("judges/") else ():
-            for text in _members(module.constants.get(name)):
+            for text in _members(module.constants.get(name), module.constants):
                 self.found[REFUSED, text].add(module.name)
         for around, node in _walk(module.tree):
             if isinstance(node, ast.FunctionDef) and node.returns and ast.unparse(node.returns).endswith(TUPLES):
@@ -240,15 +240,16 @@ class Collector:
             self.found[FAILED, name].add("class")
 
 
-def _members(value: ast.expr | None) -> list[str]:
-    """Texts of a tuple, or keys (of `orders`) or values (of other tables) of a dict."""
+def _members(value: ast.expr | None, constants: dict[str, ast.expr]) -> list[str]:
+    """Texts of a tuple, or keys (of `orders`) or values (of other tables) of a dict; a name stands for its constant."""
+    parts: Sequence[ast.expr | None] = ()
     if isinstance(value, ast.Tuple):
-        return [part.value for part in value.elts if isinstance(part, ast.Constant)]
-    if isinstance(value, ast.Dict):
-        keyed = all(isinstance(key, ast.Constant) and isinstance(key.value, str) for key in value.keys)
+        parts = value.elts
+    elif isinstance(value, ast.Dict):
+        keyed = any(isinstance(key, ast.Constant) and isinstance(key.value, str) for key in value.keys)
         parts = value.keys if keyed else value.values
-        return [part.value for part in parts if isinstance(part, ast.Constant)]
-    return []
+    parts = [constants.get(part.id) if isinstance(part, ast.Name) else part for part in parts]
+    return [part.value for part in parts if isinstance(part, ast.Constant)]
 
 
 def _local(function: ast.AST, name: str) -> Iterator[ast.expr | None]:
