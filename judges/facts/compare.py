@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tokenmill.judges.facts import names as naming
-from tokenmill.judges.facts.quantities import Quantity, read
+from tokenmill.judges.facts.quantities import read
+from tokenmill.judges.facts.quantity import Quantity
 
 KINDS = ("number_added", "date_added", "unit_changed", "name_added", "number_lost", "date_lost", "name_lost")
 _SENTENCE = re.compile(r"(?:[^\n.!?。！？]|[.!?](?=[\w,;:]))+[.!?。！？]*[\"”’」』)*]*")
