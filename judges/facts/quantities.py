@@ -266,7 +266,7 @@ class _Reader:
     def _clock(self, start: int) -> Quantity | None:
         """The time of day that figures tell."""
         m = _CLOCK.match(self.text, start)
-        if m is None or self.text[start - 1 : start] in (":", ".", ",") and self.text[max(0, start - 2)].isdigit():
+        if m is None or (self.text[start - 1 : start] in (":", ".", ",") and self.text[max(0, start - 2)].isdigit()):
             return None
         hour, minute = int(m["hour"]), int(m["minute"] or m["after"] or 0)
         half = m["half"] if self.language in ("en", "zh", "ja", "ko") else None
@@ -291,7 +291,10 @@ class _Reader:
         hour = self._value(m[2]) if m else None
         if m is None or hour is None or not 0 < hour <= 24 or not 0 < minutes < 60:
             return None
-        if m[1] in ("to", "before") and minutes % 5 and "minute" not in m[0]:
+        lasting = self._unit(m.end(), 2)  # "five to ten minutes"
+        if (m[1] in ("to", "before") and minutes != 15 and "minute" not in m[0]) or (
+            lasting and lasting[0].dimension == "duration"
+        ):
             return None
         at = hour * 60 + (minutes if m[1] in ("past", "after") else -minutes)
         self._take(start, m.end())
@@ -451,9 +454,11 @@ class _Reader:
             stop = self.ends[i]
         if unit := self._unit(stop, least=2):
             return Quantity(start, unit[1], (("", amount, 1.0), _converted(amount, unit[0])), strong=False)
-        many = SCALES.get(self.language, {}).get(self.words[at + 2]) if at + 2 < len(self.words) else None
-        if many:
-            return Quantity(start, self.ends[at + 2], (("", amount * many, 1.0),))
+        many, scaled = self._scale(stop)  # "half a million pounds", "полтора миллиона рублей"
+        if many > 100:
+            found = self._unit(scaled, least=2)
+            measure = [_converted(amount * many, found[0])] if found else []
+            return Quantity(start, found[1] if found else scaled, (("", amount * many, 1.0), *measure))
         part: tuple[Reading, ...] = (("share", amount, 1.0),) if amount < 1 else ()
         return Quantity(start, end, (*part, ("", amount, 1.0)), strong=False)
 
