@@ -11,11 +11,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 
 from tokenmill.judges.facts import names as naming
 from tokenmill.judges.facts.quantities import read
 from tokenmill.judges.facts.quantity import Quantity
+from tokenmill.judges.facts.units import CJK
 
 KINDS = ("number_added", "date_added", "unit_changed", "name_added", "number_lost", "date_lost", "name_lost")
 MAX_COMPARED = 150
@@ -85,7 +86,7 @@ def _quantities(source: str, rewrite: str, context: str, language: str) -> list[
     placed = 0
     for quantity in after:
         same = there.same(quantity)
-        if same and not all(map(quantity.counts_rank, same)):
+        if any(other.readings == quantity.readings or not quantity.counts_rank(other) for other in same):
             continue
         clash = next((other for other in lost[:MAX_COMPARED] if not same and quantity.other_unit_than(other)), None)
         if clash is None and not same and _between_years(quantity, (*before, *around)):
@@ -120,9 +121,10 @@ def _in_its_place(
     quantity: Quantity, source: str, rewrite: str, before: Sequence[Quantity], lost: Sequence[Quantity]
 ) -> Quantity | None:
     """The number that the source has where the rewrite has this one, and which the rewrite has nowhere."""
-    for start, end in _places(quantity.start, source, rewrite):
+    for start, end in _places(quantity.start, source, rewrite)[1]:
         free = [o for o in lost if start <= o.start < end and o.comparable(quantity)]
-        if len({o.readings for o in free}) == 1 and not _worked_out(quantity, before):
+        near = [q for q in before if start <= q.start < end or q.dimensions & quantity.dimensions - {"", "duration"}]
+        if len({o.readings for o in free}) == 1 and not _worked_out(quantity, near):
             return free[0]
     return None
 
@@ -143,11 +145,22 @@ def _names(source: str, rewrite: str, context: str, language: str) -> list[Doubt
     lost = _unmeasured(naming.unknown(source, rewrite, language=language), source, language)
     found = []
     for count, name in enumerate(added):
-        plain = not name.first and len(name.word) > 2 and not naming.ordinary(name.word)
-        places = _places(name.start, source, rewrite) if plain and lost and count < MAX_PLACED else []
-        clash = next((o.word for o in lost if not o.first and any(s <= o.start < e for s, e in places)), "")
+        plain = not name.first and len(name.word) > 2 and count < MAX_PLACED
+        clash = _name_in_its_place(name, source, rewrite, lost, language) if plain else ""
         found.append(Doubt("name_added", name.word, False, name.start, name.end, clash != "", clash))
     return found + [Doubt("name_lost", n.word, True, n.start, n.end, False) for n in lost if not n.first]
+
+
+def _name_in_its_place(name: naming.Name, source: str, rewrite: str, lost: Sequence[naming.Name], language: str) -> str:
+    """The name that the source has where the rewrite has this one: one that the rewrite has nowhere or, where this one is not a
+    word of the dictionary, not in the same sentence."""
+    own, places = _places(name.start, source, rewrite)
+    others: Sequence[naming.Name] = lost
+    if language[:2] not in CJK and not naming.ordinary(name.word):
+        sentence = rewrite[own[0] : own[1]]
+        inside = _unmeasured(list(naming.names(source, language)), source, language)
+        others = [o for o in inside if any(s <= o.start < e for s, e in places) and not naming.known(o, sentence)]
+    return next((o.word for o in others if not o.first and any(s <= o.start < e for s, e in places)), "")
 
 
 def _unmeasured(found: list[naming.Name], text: str, language: str) -> list[naming.Name]:
@@ -158,10 +171,10 @@ def _unmeasured(found: list[naming.Name], text: str, language: str) -> list[nami
     return [name for name in found if not any(q.start <= name.start < q.end for q in quantities)]
 
 
-def _places(at: int, source: str, rewrite: str) -> list[tuple[int, int]]:
-    """The sentences of the source that share most words with the rewrite's sentence around `at`."""
+def _places(at: int, source: str, rewrite: str) -> tuple[tuple[int, int], list[tuple[int, int]]]:
+    """The rewrite's sentence around `at`, and the sentences of the source that share most words with it."""
     own = next((s for s in sentences(rewrite) if s[0] <= at < s[1]), (0, min(len(rewrite), 1_000)))
-    return aligned(rewrite[own[0] : own[1]], source)
+    return own, aligned(rewrite[own[0] : own[1]], source)
 
 
 def aligned(sentence: str, text: str, most: int = 2) -> list[tuple[int, int]]:
@@ -183,7 +196,7 @@ def _contents(text: str) -> tuple[frozenset[str], ...]:
 def _content(sentence: str) -> frozenset[str]:
     """Beginnings of the words that carry a sentence, figures among them; pairs of characters in scripts without spaces."""
     if not sentence.isascii() and _CJK.search(sentence, 0, 50):
-        return frozenset(map("".join, zip(sentence, sentence[1:], strict=False)))
+        return frozenset(map("".join, pairwise(sentence)))
     return frozenset(
         word.lower()[:5] for word in _WORD.findall(sentence) if len(word) > 3 or word[0].isupper() or word.isdigit()
     )

@@ -12,11 +12,10 @@ from bisect import bisect
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tokenmill.judges.facts.units import units_of
+from tokenmill.judges.facts.units import CJK, units_of
 from tokenmill.judges.math.lexicon import vocabulary
 
 _CASED = frozenset(("en", "fr", "es", "ru"))
-_CJK = frozenset(("zh", "ja", "ko"))
 _WORD = re.compile(r"[^\W\d_]+(?:['’.&-](?=[^\W\d_])[^\W\d_]+)*")
 _LATIN = re.compile(r"[A-Za-zÀ-ɏ]+(?:['’.&-](?=[A-Za-z])[A-Za-zÀ-ɏ]+)*")
 _PARTS = re.compile(r"[-&.'’]")
@@ -45,7 +44,7 @@ def _words(text: str, language: str) -> tuple[str, ...]:
     if language in _CASED:
         found = dict.fromkeys(_WORD.findall(text))
         return tuple(word for word in found if word[0].isupper() and (len(word) > 1 or not word.isascii()))
-    if language in _CJK:
+    if language in CJK:
         return tuple(word for word in dict.fromkeys(_LATIN.findall(text)) if word[0].isupper() and len(word) > 2)
     return ()
 
@@ -94,18 +93,19 @@ def stem(word: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _stems(text: str) -> frozenset[str]:
-    words = _lowered(text)
-    parts = [part for word in words if not word.isalpha() for part in _PARTS.split(word) if len(part) > 1]
-    return frozenset(map(stem, (*words, *parts)))
-
-
-@lru_cache(maxsize=64)
-def _by_beginning(text: str) -> dict[str, list[str]]:
+def _by_letters(text: str) -> dict[str, list[str]]:
+    """The words of a text and the parts of compounds, by their first two letters."""
     found: dict[str, list[str]] = {}
-    for s in _stems(text):
-        found.setdefault(s[:4], []).append(s)
+    for word in _lowered(text):
+        for part in (word, *(_PARTS.split(word) if not word.isalpha() else ())):
+            if len(part) > 1:
+                found.setdefault(part[:2], []).append(part)
     return found
+
+
+def _has_stem(word: str, text: str) -> bool:
+    own = stem(word)
+    return any(stem(other) == own for other in _by_letters(text).get(word[:2].lower(), ()))
 
 
 _SAME = (
@@ -168,12 +168,13 @@ def known(name: Name, text: str) -> bool:
     lowered = name.word.lower()
     if lowered in _lowered(text):
         return True
-    stems, own, bare = _stems(text), stem(name.word), lowered.replace(".", "")
+    own, bare = stem(name.word), lowered.replace(".", "")
     parts = [part for part in _PARTS.split(name.word) if len(part) > 1]
-    if own in stems or (parts and all(stem(part) in stems for part in parts)):
+    if _has_stem(name.word, text) or (parts and all(_has_stem(part, text) for part in parts)):
         return True
-    for other in _by_beginning(text).get(bare[:4], ()):
-        if len(other) > 3 and (bare.startswith(other) or other.startswith(own)):
+    if len(bare) > 3:
+        others = map(stem, _by_letters(text).get(bare[:2], ()))
+        if any(len(other) > 3 and (bare.startswith(other) or other.startswith(own)) for other in others):
             return True
     groups = _GROUPS.get(lowered)
     return bool(groups and groups & _groups(text)) or (name.word.isupper() and bare in _acronyms(text))

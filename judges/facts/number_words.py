@@ -241,7 +241,8 @@ def roman_value(text: str) -> float:
 
 _ONES = "한|두|세|네|다섯|여섯|일곱|여덟|아홉"
 _NATIVE = re.compile(
-    f"(?<![가-힣])(?:(서른|마흔|쉰|예순|일흔|여든|아흔|스물)({_ONES})|({'|'.join(sorted(_KOREAN, key=len, reverse=True))}))(?= ?([가-힣]))"
+    f"(?<![가-힣])(?:(서른|마흔|쉰|예순|일흔|여든|아흔|스물)({_ONES})"
+    f"|({'|'.join(sorted(_KOREAN, key=len, reverse=True))}))(?= ?([가-힣]))"
 )
 _COUNTERS = frozenset(
     "개명번살시달해권대곳채마리가지차례척장점건쪽배군데세기종층그루송이쌍줄주자릿일년월분초통잔벌켤레조각"

@@ -25,7 +25,7 @@ from tokenmill.judges.facts.number_words import (
     spelled_at,
 )
 from tokenmill.judges.facts.quantity import Quantity, Reading
-from tokenmill.judges.facts.units import PREFIXES, READ, Unit, units_of
+from tokenmill.judges.facts.units import CJK, PREFIXES, READ, Unit, units_of
 from tokenmill.judges.math.lexicon import vocabulary
 from tokenmill.judges.math.numerals import DIGITS, NUMBER, comma_decimal, value
 
@@ -34,7 +34,6 @@ MAX_QUANTITIES = 2_000
 MAX_NUMERAL = 40
 """Characters of a numeral; a longer one is an identifier."""
 
-_CJK = frozenset(("zh", "ja", "ko"))
 _ABOUT = {
     "en": vocabulary("about around nearly almost roughly approximately approx some over just circa ca close more"),
     "de": vocabulary("etwa rund ungefähr fast knapp circa ca gut über mehr als beinahe nahezu annähernd unter"),
@@ -172,6 +171,16 @@ def _starts(language: str) -> frozenset[str]:
     )
 
 
+def _head(word: str) -> str:
+    return word.partition("-")[0].rstrip(".,;:)!?").lower()
+
+
+@lru_cache(maxsize=16)
+def _unit_heads(language: str) -> frozenset[str]:
+    """The first words of units, in small letters."""
+    return frozenset(_head(unit.partition(" ")[0]) for unit in units_of(language))
+
+
 class _Reader:
     """One reading of one text. `_taken` marks the characters that belong to a quantity already."""
 
@@ -192,7 +201,7 @@ class _Reader:
     def all(self) -> Iterator[Quantity]:
         """Every quantity, some of them inside another: the longest at a place is the one that counts."""
         yield from self._dates()
-        if self.language in _CJK:
+        if self.language in CJK:
             yield from self._cjk_parts()
         yield from self._figures()
         yield from self._spelled()
@@ -213,7 +222,7 @@ class _Reader:
     # -- dates and times
 
     def _dates(self) -> Iterator[Quantity]:
-        if self.language in _CJK:
+        if self.language in CJK:
             yield from self._cjk_dates()
         months = _months(self.language)
         for at in self.candidates:
@@ -342,7 +351,7 @@ class _Reader:
                 extra.append(("", int(year[1]) * 100 + amount, 1.0))
             elif text[start - 1 : start] in ("'", "’") and self.language == "en":
                 extra += [("", century + amount, 1.0) for century in (1700.0, 1800.0, 1900.0, 2000.0)]
-        while self.language in _CJK and text[end : end + 1] in MYRIADS and end < len(text) and amount < 1e18:
+        while self.language in CJK and text[end : end + 1] in MYRIADS and end < len(text) and amount < 1e18:
             amount, end = amount * MYRIADS[text[end]], end + 1
         if scale := _SYMBOL_SCALE.match(text, end):
             sign = scale[1].rstrip(".")
@@ -518,7 +527,7 @@ class _Reader:
             if whole and 0 < amount < whole:
                 found.append(("share", amount / whole, 1.0))
                 end = part.end()
-        elif self.language in _CJK and (tenths := _TENTHS.match(self.text, end)):
+        elif self.language in CJK and (tenths := _TENTHS.match(self.text, end)):
             found.append(("share", amount / 10, 1.0))
             end = tenths.end()
         elif not any(dimension == "rank" for dimension, _, _ in extra) and (
@@ -564,12 +573,14 @@ class _Reader:
         if m is None:
             return None
         run = m[1]
-        if self.language in _CJK:
+        if self.language in CJK:
             for length in range(min(8, len(run)), 0, -1):
                 if unit := self.units.get(run[:length]):
                     return unit, m.start(1) + length
             return None
         words = run.split(" ")
+        if _head(words[0]) not in _unit_heads(self.language):
+            return None
         for count in range(len(words), 0, -1):
             phrase = " ".join(words[:count])
             for form in (phrase, phrase.rstrip(".,;:)!?"), phrase.split("-")[0]):
@@ -580,7 +591,7 @@ class _Reader:
 
     def _about(self, start: int) -> bool:
         before = self.text[max(0, start - 24) : start].lower()
-        if self.language in _CJK:
+        if self.language in CJK:
             return bool(_CJK_ABOUT.search(before))
         near = _ABOUT.get(self.language, frozenset())
         return not near.isdisjoint(_LETTERS.findall(before)[-2:]) or before.rstrip().endswith(("~", "≈"))
