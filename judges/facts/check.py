@@ -23,7 +23,9 @@ MAX_QUESTIONS = 8
 _AROUND = 60
 """Characters of a text shown on either side of what a question is about."""
 _QUOTED = re.compile(r"[\"“„«「『]([^\"“”„«»「」『』\n]{12,400})[\"”“»」』]")
-_CODE = re.compile(r"```[^\n]*\n(.*?)```|`([^`\n]+)`", re.DOTALL)
+_INLINE = re.compile(r"`([^`\n]+)`")
+_MOST_CODE = 20
+"""Changed pieces of code that are told."""
 _FLAG = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*|[\w./~-]+|[^\s\w]+")
 
 Span = tuple[int, int, str]
@@ -53,16 +55,28 @@ def _all(source: str, rewrite: str, context: str, language: str) -> tuple[Doubt,
 
 def _code(source: str, rewrite: str) -> list[Doubt]:
     """Words of the rewrite's code that the source has nowhere, where both have code."""
-    if not (_CODE.search(source) and _CODE.search(rewrite)):
+    if "`" not in source or "`" not in rewrite or not _code_spans(source):
         return []
     found: dict[str, Doubt] = {}
-    for block in _CODE.finditer(rewrite):
-        group = 1 if block[1] is not None else 2
-        for token in _FLAG.finditer(block[group]):
-            if token[0] not in source and any(c.isalnum() for c in token[0]):
-                start = block.start(group) + token.start()
-                found.setdefault(token[0], Doubt("code_changed", token[0], False, start, start + len(token[0]), True))
+    for start, end in _code_spans(rewrite):
+        for token in _FLAG.finditer(rewrite, start, end):
+            if token[0] not in found and token[0] not in source and any(c.isalnum() for c in token[0]):
+                found[token[0]] = Doubt("code_changed", token[0], False, *token.span(), True)
+                if len(found) == _MOST_CODE:
+                    return list(found.values())
     return list(found.values())
+
+
+def _code_spans(text: str) -> list[tuple[int, int]]:
+    """Where code stands: between fences, less the fence's own line, and between single backticks of one line."""
+    found, at = [], 0
+    for i, part in enumerate(text.split("```")):
+        if i % 2 and "\n" in part:
+            found.append((at + part.index("\n") + 1, at + len(part)))
+        elif not i % 2:
+            found += [(at + m.start(1), at + m.end(1)) for m in _INLINE.finditer(part)]
+        at += len(part) + 3
+    return found
 
 
 def questions(source: str, rewrite: str, context: str = "", language: str = "en") -> list[Question]:

@@ -8,17 +8,23 @@ another script are read, and the judge model sees to the rest.
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from dataclasses import dataclass
 from functools import lru_cache
 
+from tokenmill.judges.facts.units import CJK, units_of
 from tokenmill.judges.math.lexicon import vocabulary
 
 _CASED = frozenset(("en", "fr", "es", "ru"))
 _WORD = re.compile(r"[^\W\d_]+(?:['’.&-](?=[^\W\d_])[^\W\d_]+)*")
 _LATIN = re.compile(r"[A-Za-zÀ-ɏ]+(?:['’.&-](?=[A-Za-z])[A-Za-zÀ-ɏ]+)*")
+_PARTS = re.compile(r"[-&.'’]")
+_HEADED = re.compile(r"^#+ .*$|^\*\*[^*\n]+\*\*|^[^\n.!?]{1,80}$", re.MULTILINE)
 _OPENERS = " \"'“‘«»([*_#>|—–-\t"
 _ENDS = ".!?:;…\n"
-_MAX = 400
+_PLAIN = re.compile(r"\b(?:plain|simple|everyday|good) $")
+MAX_NAMES = 400
+"""Names of one text that are compared."""
 
 
 @dataclass(frozen=True)
@@ -33,33 +39,51 @@ class Name:
 
 
 @lru_cache(maxsize=64)
+def _words(text: str, language: str) -> tuple[str, ...]:
+    """The different words of a text that may be names."""
+    if language in _CASED:
+        found = dict.fromkeys(_WORD.findall(text))
+        return tuple(word for word in found if word[0].isupper() and (len(word) > 1 or not word.isascii()))
+    if language in CJK:
+        return tuple(word for word in dict.fromkeys(_LATIN.findall(text)) if word[0].isupper() and len(word) > 2)
+    return ()
+
+
+@lru_cache(maxsize=64)
+def _lowered(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.lower()))
+
+
+@lru_cache(maxsize=64)
 def names(text: str, language: str = "en") -> tuple[Name, ...]:
-    """Capitalised words, by place."""
-    found = []
-    if language[:2] in _CASED:
-        titled = _titled_lines(text)
-        for m in _WORD.finditer(text):
-            word = m[0]
-            if word[0].isupper() and (len(word) > 1 or not word.isascii()):
-                shouted = word.isupper() and len(word) > 4
-                first = shouted or _begins(text, m.start()) or any(s <= m.start() < e for s, e in titled)
-                found.append(Name(m.start(), m.end(), word, first))
-    elif language[:2] in ("zh", "ja", "ko"):
-        found = [
-            Name(m.start(), m.end(), m[0], False) for m in _LATIN.finditer(text) if m[0][0].isupper() and len(m[0]) > 2
-        ]
-    return tuple(found[:_MAX])
+    """Capitalised words, by place, `MAX_NAMES` at most; none in a language without capitals for names alone."""
+    return tuple(_found(text, language[:2], frozenset(_words(text, language[:2]))))
+
+
+def _found(text: str, language: str, words: frozenset[str]) -> list[Name]:
+    """Where those of `words` stand that are names."""
+    found: list[Name] = []
+    pattern = _WORD if language in _CASED else _LATIN
+    titled: list[tuple[int, int]] | None = None
+    for m in pattern.finditer(text) if words else ():
+        if m[0] not in words:
+            continue
+        first = language in _CASED and ((m[0].isupper() and len(m[0]) > 4) or _begins(text, m.start()))
+        if language in _CASED and not first:
+            # Headings and bold labels, whose words may all be capitalised.
+            titled = titled if titled is not None else [h.span() for h in _HEADED.finditer(text) if len(h[0]) < 120]
+            at = bisect(titled, (m.start(), len(text))) - 1
+            first = at >= 0 and m.start() < titled[at][1]
+        found.append(Name(*m.span(), m[0], first))
+        if len(found) == MAX_NAMES:
+            break
+    return found
 
 
 def _begins(text: str, start: int) -> bool:
-    before = text[max(0, start - 8) : start].rstrip(_OPENERS)
-    return not before or before[-1] in _ENDS or "\n" in text[max(0, start - 8) : start]
-
-
-def _titled_lines(text: str) -> list[tuple[int, int]]:
-    """Headings and bold labels, whose words may all be capitalised."""
-    spans = [m.span() for m in re.finditer(r"^#+ .*$|^\*\*[^*\n]+\*\*|^[^\n.!?]{1,80}$", text, re.MULTILINE)]
-    return [(s, e) for s, e in spans if e - s < 120]
+    before = text[max(0, start - 8) : start]
+    bare = before.rstrip(_OPENERS)
+    return not bare or bare[-1] in _ENDS or "\n" in before
 
 
 def stem(word: str) -> str:
@@ -69,15 +93,19 @@ def stem(word: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _stems(text: str) -> frozenset[str]:
-    words = [w.lower() for w in _WORD.findall(text)]
-    parts = [part for word in words for part in re.split(r"[-&.'’]", word) if len(part) > 1]
-    return frozenset(stem(word) for word in (*words, *parts))
+def _by_letters(text: str) -> dict[str, list[str]]:
+    """The words of a text and the parts of compounds, by their first two letters."""
+    found: dict[str, list[str]] = {}
+    for word in _lowered(text):
+        for part in (word, *(_PARTS.split(word) if not word.isalpha() else ())):
+            if len(part) > 1:
+                found.setdefault(part[:2], []).append(part)
+    return found
 
 
-@lru_cache(maxsize=64)
-def _beginnings(text: str) -> frozenset[str]:
-    return frozenset(s[:4] for s in _stems(text))
+def _has_stem(word: str, text: str) -> bool:
+    own = stem(word)
+    return any(stem(other) == own for other in _by_letters(text).get(word[:2].lower(), ()))
 
 
 _SAME = (
@@ -85,7 +113,7 @@ _SAME = (
     ("un", "nations"), ("eu", "europe", "european", "union"), ("dutch", "netherlands", "holland"),
     ("french", "france"), ("spanish", "spain", "spaniards"), ("welsh", "wales"), ("irish", "ireland"), ("danish", "denmark"),
     ("swiss", "switzerland"), ("greek", "greece"), ("polish", "poland", "poles"), ("turkish", "turkey", "turks"),
-    ("swedish", "sweden", "swedes"), ("scottish", "scotland", "scots"), ("ussr", "soviet"), ("moon", "lunar"),
+    ("rome", "roman", "romans"), ("swedish", "sweden", "swedes"), ("scottish", "scotland", "scots"), ("ussr", "soviet"), ("moon", "lunar"),
     ("sun", "solar"), ("jewish", "jews", "judaism"), ("oscar", "oscars", "academy"), ("bible", "biblical"),
     ("wwii", "ww2", "war"), ("wwi", "ww1", "war"), ("thai", "thailand"), ("filipino", "philippines"), ("peruvian", "peru"),
 )  # fmt: skip
@@ -137,36 +165,47 @@ def ordinary(word: str) -> bool:
 
 def known(name: Name, text: str) -> bool:
     """Whether a text has the name, in another form, as an acronym or as another word for the same."""
-    parts = [p for p in re.split(r"[-&'’]", name.word) if len(p) > 1] or [name.word]
-    stems = _stems(text)
-    lowered = name.word.lower().replace(".", "")
-    if stem(name.word) in stems or all(stem(part) in stems for part in parts):
+    lowered = name.word.lower()
+    if lowered in _lowered(text):
         return True
-    if any(
-        len(s) > 3 and (lowered.startswith(s) or s.startswith(stem(lowered))) for s in stems if s[:1] == lowered[:1]
-    ):
+    own, bare = stem(name.word), lowered.replace(".", "")
+    parts = [part for part in _PARTS.split(name.word) if len(part) > 1]
+    if _has_stem(name.word, text) or (parts and all(_has_stem(part, text) for part in parts)):
         return True
-    if _GROUPS.get(lowered, set()) & _groups(text):
-        return True
-    return name.word.isupper() and lowered in _acronyms(text)
+    if len(bare) > 3:
+        others = map(stem, _by_letters(text).get(bare[:2], ()))
+        if any(len(other) > 3 and (bare.startswith(other) or other.startswith(own)) for other in others):
+            return True
+    groups = _GROUPS.get(lowered)
+    return bool(groups and groups & _groups(text)) or (name.word.isupper() and bare in _acronyms(text))
 
 
 def unknown(text: str, *others: str, language: str = "en") -> list[Name]:
     """Names of `text` that none of `others` has, each word once. Ordinary words that a sentence or heading begins with, or that
     the others have in small letters, are no names."""
+    language = language[:2]
+    there = [_lowered(other) for other in others if other]
+    fresh = frozenset(w for w in _words(text, language) if not any(w.lower() in words for words in there))
     found: dict[str, Name] = {}
-    for name in names(text, language):
-        if name.word.lower() in found or any(known(name, other) for other in others):
-            continue
+    for name in _found(text, language, fresh):
         if (
-            language[:2] == "en"
-            and (name.first or "-" in name.word)
-            and all(map(ordinary, re.split(r"[-'’]", name.word)))
+            name.word.lower() not in found
+            and not _no_name(name, text, language)
+            and not any(known(name, o) for o in others)
         ):
-            continue
-        if language[:2] != "en" and name.first:
-            continue
-        if language[:2] == "en" and ordinary(name.word) and len(name.word) < 3:
-            continue
-        found[name.word.lower()] = name
+            found[name.word.lower()] = name
     return list(found.values())
+
+
+def _no_name(name: Name, text: str, language: str) -> bool:
+    """Whether a capital does not make a name of a word: at the beginning of a sentence, or as the name of a unit."""
+    if name.word in units_of(language) or name.word in units_of("en"):
+        return True
+    if language != "en":
+        return name.first
+    if name.word == "English" and _PLAIN.search(text[max(0, name.start - 10) : name.start]):
+        return True
+    parts = _PARTS.split(name.word)
+    if name.first or len(parts) > 1:
+        return all(map(ordinary, parts))
+    return len(name.word) < 3 and ordinary(name.word)

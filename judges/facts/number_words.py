@@ -61,17 +61,10 @@ _HAN = {
     for c in row
 }
 _HAN_TENS = {"十": 10, "百": 100, "千": 1000}
-_HAN_MYRIADS = {
-    "万": 10**4,
-    "萬": 10**4,
-    "億": 10**8,
-    "亿": 10**8,
-    "兆": 10**12,
-    "만": 10**4,
-    "억": 10**8,
-    "조": 10**12,
-    "천": 1000,
-}
+MYRIADS = {
+    "万": 10**4, "萬": 10**4, "億": 10**8, "亿": 10**8, "兆": 10**12, "만": 10**4, "억": 10**8, "조": 10**12, "천": 1000,
+}  # fmt: skip
+"""Scale signs behind figures: 85万, 2억."""
 HAN = "".join((*_HAN, *_HAN_TENS, "万萬億亿兆"))
 
 
@@ -214,8 +207,10 @@ def _compound(words: Sequence[str], at: int, language: str) -> tuple[Spelled, in
 
 def han_value(text: str) -> float | None:
     """The value of Chinese numerals, positional ("一九五六") or with tens and myriads ("二万五千"); None if they are none."""
+    if len(text) > _MOST_HAN:
+        return None
     if all(c in _HAN for c in text):
-        return float(int("".join(str(_HAN[c]) for c in text)))
+        return float("".join(str(_HAN[c]) for c in text))
     total = section = digit = 0
     for c in text:
         if c in _HAN:
@@ -223,28 +218,48 @@ def han_value(text: str) -> float | None:
         elif c in _HAN_TENS:
             section += (digit or 1) * _HAN_TENS[c]
             digit = 0
-        elif c in _HAN_MYRIADS:
-            total += ((section + digit) or 1) * _HAN_MYRIADS[c]
+        elif c in MYRIADS:
+            total += ((section + digit) or 1) * MYRIADS[c]
             section = digit = 0
         else:
             return None
     return float(total + section + digit)
 
 
-MYRIADS = _HAN_MYRIADS
-"""Scale signs behind figures: 85万, 2억."""
-_NATIVE = re.compile("(?<![가-힣])(" + "|".join(sorted(_KOREAN, key=len, reverse=True)) + ")(?= ?[가-힣])")
-_NATIVE_TENS = re.compile(
-    "(?<![가-힣])(서른|마흔|쉰|예순|일흔|여든|아흔|스물)(한|두|세|네|다섯|여섯|일곱|여덟|아홉)(?= ?[가-힣])"
+_MOST_HAN = 20
+HAN_COUNTERS = frozenset(
+    "年月日号個个名位人件座条本台次回岁歳分秒时時点點世周天小章项項种種倍层層家支冊册枚匹頭头米公千克吨度成割つ"
 )
-_COUNTERS = "개명번살시달해권대곳채마리가지차례척장점건쪽배군데세기종층그루송이쌍줄주자릿일년월분초통잔벌켤레조각"
+"""Signs behind a Chinese numeral that make one of one or two characters a number."""
 
 
-def native_korean(text: str) -> list[tuple[int, int, int]]:
-    """(start, end, value) of native Korean numbers before a counter."""
-    found = [(m.start(), m.end(), _KOREAN[m[1]] + _KOREAN[m[2]]) for m in _NATIVE_TENS.finditer(text)]
+def roman_value(text: str) -> float:
+    """The value of a Roman numeral."""
+    values = [{"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}[c] for c in text]
+    return float(sum(-v if i + 1 < len(values) and v < values[i + 1] else v for i, v in enumerate(values)))
+
+
+_ONES = "한|두|세|네|다섯|여섯|일곱|여덟|아홉"
+_NATIVE = re.compile(
+    f"(?<![가-힣])(?:(서른|마흔|쉰|예순|일흔|여든|아흔|스물)({_ONES})"
+    f"|({'|'.join(sorted(_KOREAN, key=len, reverse=True))}))(?= ?([가-힣]))"
+)
+_COUNTERS = frozenset(
+    "개명번살시달해권대곳채마리가지차례척장점건쪽배군데세기종층그루송이쌍줄주자릿일년월분초통잔벌켤레조각"
+)
+_SINO = re.compile(
+    "(?<![가-힣])([일이삼사오육칠팔구십백천]{1,7}) ?(?=년|개월|개|명|퍼센트|킬로|미터|시간|분|초|층|번|원)"
+)
+_SINO_SIGNS = str.maketrans("일이삼사오육칠팔구십백천", "一二三四五六七八九十百千")
+
+
+def korean(text: str) -> list[tuple[int, int, float]]:
+    """(start, end, value) of Korean numbers before a counter: native ones ("아홉 개") and Chinese ones ("십 년")."""
+    found = []
     for m in _NATIVE.finditer(text):
-        after = text[m.end() : m.end() + 2].lstrip()
-        if after[:1] in _COUNTERS and not any(s <= m.start() < e for s, e, _ in found):
-            found.append((m.start(), m.end(), _KOREAN[m[1]]))
+        if m[1] or m[4] in _COUNTERS:
+            found.append((*m.span(), float(_KOREAN[m[1]] + _KOREAN[m[2]] if m[1] else _KOREAN[m[3]])))
+    for m in _SINO.finditer(text):
+        if len(m[1]) > 1 or m[1] in "십백천" or text[m.end() - 1] == " ":
+            found.append((*m.span(1), han_value(m[1].translate(_SINO_SIGNS)) or 0.0))
     return found

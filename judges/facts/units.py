@@ -109,7 +109,8 @@ _MORE: dict[str, dict[str, str]] = {
         "tonne": "mass-tonne", "tonnes": "mass-tonne", "square kilometres": "area-square-kilometer",
         "square metres": "area-square-meter", "hours": "duration-hour", "millilitres": "volume-milliliter",
         "kilograms": "mass-kilogram", "kilo": "mass-kilogram", "kilos": "mass-kilogram", "degrees": "temperature-celsius",
-        "degrees Celsius": "temperature-celsius", "degrees Fahrenheit": "temperature-fahrenheit",
+        "degrees Celsius": "temperature-celsius", "Celsius": "temperature-celsius", "Fahrenheit": "temperature-fahrenheit",
+        "degrees Fahrenheit": "temperature-fahrenheit",
         "tablespoonful": "volume-tablespoon", "teaspoonful": "volume-teaspoon", "foot": "length-foot",
     },
     "de": {"Prozent": "concentr-percent", "Esslöffel": "volume-tablespoon", "Teelöffel": "volume-teaspoon",
@@ -156,6 +157,8 @@ _MORE: dict[str, dict[str, str]] = {
 
 READ = ("en", "de", "fr", "es", "ru", "zh", "ja", "ko")
 """Languages in which facts are read; in another one only figures are, and the judge model decides alone."""
+CJK = frozenset(("zh", "ja", "ko"))
+"""Languages written without capitals; Chinese and Japanese also without spaces."""
 _NUMBER = re.compile(r"[\d.,\u00a0\u202f]+|\{0\}")
 
 
