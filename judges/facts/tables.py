@@ -7,20 +7,21 @@ import unicodedata
 from functools import cache, lru_cache
 
 
-def _words(text: str) -> list[str]:
+def word_list(text: str) -> list[str]:
+    """The words of a table, which are easier to read without quotation marks."""
     return text.split()
 
 
 ONES = {
     w: i
     for i, w in enumerate(
-        _words(
+        word_list(
             "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
             "seventeen eighteen nineteen"
         )
     )
 }
-TENS = {w: 10 * i for i, w in enumerate(_words("twenty thirty forty fifty sixty seventy eighty ninety"), start=2)}
+TENS = {w: 10 * i for i, w in enumerate(word_list("twenty thirty forty fifty sixty seventy eighty ninety"), start=2)}
 SCALES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 SHORT_SCALES = {"bn": 10**9, "mn": 10**6, "k": 10**3, "m": 10**6, "b": 10**9}
 """Scale letters, read as such only directly after a number with a currency sign (`bn` and `mn` always)."""
@@ -28,7 +29,7 @@ SHORT_SCALES = {"bn": 10**9, "mn": 10**6, "k": 10**3, "m": 10**6, "b": 10**9}
 ORDINALS = {
     w: i
     for i, w in enumerate(
-        _words(
+        word_list(
             "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
             "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
         ),
@@ -87,14 +88,14 @@ DECADES = {w[:-1] + "ies": f"{v}" for w, v in TENS.items()}
 ROMAN = {
     w: str(i)
     for i, w in enumerate(
-        _words("ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx xxi xxii xxiii"), start=2
+        word_list("ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx xxi xxii xxiii"), start=2
     )
 }
 
 MONTHS = {
     w: i
     for i, w in enumerate(
-        _words("january february march april may june july august september october november december"), start=1
+        word_list("january february march april may june july august september october november december"), start=1
     )
 }
 MONTHS |= {w[:3]: i for w, i in MONTHS.items()} | {"sept": 9}
@@ -173,7 +174,7 @@ LONG_UNITS = {
     **{(word, unit): f"{unit}3" for word in ("cu", "cubic") for unit in ("km", "m", "cm", "mm", "mi", "ft", "yd")},
 }
 UNIT_PREFIXES = frozenset(first for first, _ in LONG_UNITS)
-CASED_UNITS = frozenset(_words("m g t l h s v w d"))
+CASED_UNITS = frozenset(word_list("m g t l h s v w d"))
 """One-letter units, read as such only in lower case (`V` and `W` in upper case too)."""
 
 SIZES: dict[str, tuple[str, float]] = {
@@ -206,19 +207,19 @@ SIZES: dict[str, tuple[str, float]] = {
 """Dimension and size in SI units, for recognising "5 km (3.1 mi)" as one quantity given twice."""
 
 CURRENCY_CODES = frozenset(
-    _words("usd eur gbp jpy php cad aud nzd chf inr cny rmb krw brl mxn zar sek nok dkk hkd sgd")
+    word_list("usd eur gbp jpy php cad aud nzd chf inr cny rmb krw brl mxn zar sek nok dkk hkd sgd")
 )
 """Codes that stand for a unit, not for a name."""
 
-PARTICLES = frozenset(_words("of the de la le du van von der den di da del dos al el bin ibn des les"))
+PARTICLES = frozenset(word_list("of the de la le du van von der den di da del dos al el bin ibn des les"))
 ABBREVIATIONS = frozenset(
-    _words(
+    word_list(
         "mr mrs ms dr st no nos gen col sgt lt capt maj vs jr sr prof rev hon gov sen rep cf c ca inc ltd co mt ft "
         "fig eq vol pp ed adm cmdr messrs"
     )
 )
 LABELS = frozenset(
-    _words(
+    word_list(
         "q a question answer step part chapter section fact point event item scene act lesson unit note key day "
         "paragraph example figure table exercise tip reason turn slide phase stage topic segment episode idea lesson rule "
         "item case problem task round module section exhibit act timeline recap takeaway overview summary faq intro outro"
@@ -227,12 +228,12 @@ LABELS = frozenset(
 """Words that number a rewrite's own structure at the beginning of a line: "Step 3", "Question 2"."""
 
 ADDRESSES = frozenset(
-    _words("mom mum mommy mummy dad daddy grandma grandpa granny professor teacher captain madam folks")
+    word_list("mom mum mommy mummy dad daddy grandma grandpa granny professor teacher captain madam folks")
 )
 """Words with which the people of a dialogue address each other."""
 
 FUNCTION_WORDS = frozenset(
-    _words(
+    word_list(
         "the a an in on at of for from to by with and or but nor so yet as if when while where who whom whose "
         "which that this these those there here then thus it its he his him she her they their them we our us you "
         "your i my me is are was were be been being has had have do does did can could will would shall should may "

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from tokenmill.judges.model.quotes import is_sentence_of, plain, stands_in
 from tokenmill.judges.model.voting import Claim, JudgeUndecided, QuotingJudge, line
-from tokenmill.schemas.json_schema import TEXT, array, choice, record
+from tokenmill.schemas.answer_schema import TEXT, array, choice, record
 
 __all__ = ["CHECK", "SCHEMA", "Faithfulness", "JudgeUndecided", "verify"]
 

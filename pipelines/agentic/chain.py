@@ -11,7 +11,7 @@ from typing import Any
 
 from tokenmill.pipelines.agentic import chain_estimate
 from tokenmill.pipelines.agentic.agents import job as agents_job
-from tokenmill.pipelines.agentic.agents.job import AgentsOptions, tools_read
+from tokenmill.pipelines.agentic.agents.options import AgentsOptions, tools_read
 from tokenmill.pipelines.agentic.tasks import job as tasks_job
 from tokenmill.pipelines.agentic.tasks.job import TasksOptions
 from tokenmill.pipelines.agentic.trajectories import job as trajectory_job

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from tokenmill.pipelines.report import formatting
 from tokenmill.pipelines.report.licenses import license_metadata
-from tokenmill.pipelines.report.survey import Rows, Survey
+from tokenmill.pipelines.report.tally import Rows, Survey
 from tokenmill.schemas.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def card_metadata(manifest: Manifest, survey: Survey) -> DatasetCardData:
     license_ = license_metadata(counted(survey.data, "license", manifest.licenses))
     languages = _languages(counted(survey.data, "language", manifest.languages))
     columns = set(survey.data.schema.names) if survey.data.schema else set()
-    metadata = DatasetCardData(
+    return DatasetCardData(
         language=languages or None,
         license=license_.license,
         annotations_creators=["machine-generated"],
@@ -63,8 +63,6 @@ def card_metadata(manifest: Manifest, survey: Survey) -> DatasetCardData:
         configs=configs or None,
         dataset_info=infos or None,
     )
-    survey.view.describe(metadata, survey)
-    return metadata
 
 
 def counted(rows: Rows, column: str, otherwise: dict[str, int]) -> dict[str, int]:

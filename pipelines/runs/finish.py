@@ -17,7 +17,7 @@ from tokenmill.pipelines.report import templates
 from tokenmill.pipelines.report.card import write_card
 from tokenmill.pipelines.report.html import write_report
 from tokenmill.pipelines.report.survey import shards_under, survey_run
-from tokenmill.pipelines.report.views.base import Shards
+from tokenmill.pipelines.report.tally import Shards
 from tokenmill.pipelines.runs.errors import RunFailed
 from tokenmill.pipelines.runs.folder import MANIFEST, OutputFolder
 from tokenmill.schemas.manifest import Manifest
@@ -57,7 +57,8 @@ def finish(out: OutputFolder, manifest: Manifest) -> None:
         manifest.files = out.publish()
         with _local(out, manifest) as (folder, shards):
             survey = survey_run(folder, shards=shards)
-            survey.record(manifest)
+            if survey.figures:
+                setattr(manifest, survey.figures.FIELD, survey.figures.as_dict())
             for write, name in ((write_card, "README.md"), (write_report, "report.html")):
                 written = write(folder, manifest, survey)
                 if not out.local:

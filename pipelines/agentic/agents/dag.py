@@ -22,9 +22,9 @@ from tokenmill.pipelines.transforms.sinks import write_outputs
 from tokenmill.pipelines.transforms.sources import Piece, ReadRows
 from tokenmill.prompts.fence import fence
 from tokenmill.schemas.agentic import Agent, RefusedAgent
+from tokenmill.schemas.answer_schema import array, record
 from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.draws import digest, pick, shuffled
-from tokenmill.schemas.json_schema import array, record
 from tokenmill.schemas.toolsets import ToolSet
 from tokenmill.tools_repo.agents.check import Fault, agent_faults
 from tokenmill.tools_repo.agents.likeness import AgentLikeness

@@ -5,22 +5,21 @@ The tool-sets are drawn here, before the run: they are its input, kept in the ou
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 
 from tokenmill.inference.spec import parse_spec
 from tokenmill.pipelines.agentic.agents.dag import AGENT, PROMPTS, WriteAgent, build
+from tokenmill.pipelines.agentic.agents.options import AgentsOptions
 from tokenmill.pipelines.agentic.agents.toolset_draw import draw
 from tokenmill.pipelines.rollouts.chunking import count_tokens
-from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command
-from tokenmill.pipelines.runs.options import RecordOptions, is_embedded, of_data, roles, too_small
+from tokenmill.pipelines.runs.options import is_embedded, roles, too_small
 from tokenmill.pipelines.transforms.records import RecordParser
-from tokenmill.schemas.flags import flag, positive, shaping
+from tokenmill.schemas.flags import shaping
 from tokenmill.schemas.toolsets import ToolSet
 from tokenmill.tools_repo.agents.likeness import AgentLikeness
-from tokenmill.tools_repo.agents.toolsets import Sampling
 from tokenmill.tools_repo.world.design import declared
 
 from tokenmill import prompts
@@ -29,69 +28,13 @@ EMBEDDED_TOKENS = 1_200
 """The embedded model goes on for ever where it loses the thread: its answers are cut after so many tokens."""
 
 
-_how = partial(flag, group="how agents are made")
-tools_read = partial(
-    of_data,
-    name="--tools",
-    metavar="DIR|GLOB",
-    help="runs of `tools harvest`, `evolve` or `curate`, or files of such rows",
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class AgentsOptions(RecordOptions):
-    """What `agentic agents` may be given."""
-
-    input: tuple[str, ...] = tools_read()
-    agents: int = _how(10, metavar="N", parse=positive, shapes=True, help="tool-sets drawn, an agent for each")
-    domains: tuple[str, ...] = _how(
-        (),
-        metavar="DIR|GLOB",
-        help="domains that the tools were evolved in, with their worlds (default: a world is designed for each agent)",
-    )
-    toolset_size: str = _how(
-        f"{Sampling.least}-{Sampling.most}",
-        metavar="MIN-MAX",
-        help="tools of an agent without distractors, drawn log-uniformly",
-    )
-    within: float = _how(
-        Sampling.within,
-        metavar="SHARE",
-        help="share of the tool-sets from one domain or server; the others are of neighbouring tools",
-    )
-    distracted: float = _how(Sampling.distracted, metavar="SHARE", help="share of the tool-sets that get distractors")
-    embedding_model: str = _how(
-        "minilm",
-        metavar="NAME",
-        shapes=True,
-        help="finds neighbours: minilm (packaged), a sentence-transformers name, or none: those of the same category",
-    )
-    keep_duplicates: bool = _how(False, help="keep agents that are nearly the same")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.draws()
-
-    def draws(self) -> Sampling:
-        """How tool-sets are drawn.
-
-        Raises:
-            UsageError: there is no such size or share.
-        """
-        least, dash, most = self.toolset_size.partition("-")
-        try:
-            return Sampling(int(least), int(most if dash else least), self.within, self.distracted)
-        except ValueError as error:
-            raise UsageError(f"--toolset-size {self.toolset_size} --within {self.within}: {error}") from None
-
-
 def job(options: AgentsOptions) -> Job:
     """The configured job; draws the tool-sets, which are its input.
 
     Raises:
         UsageError: there are no tools to draw from, or no such embedding model.
     """
-    found, stamps, notes = draw(options, options.draws())
+    found, stamps, notes = draw(options)
     model = parse_spec(options.llm).model
     most = EMBEDDED_TOKENS if is_embedded(options.llm) else WriteAgent.max_tokens
     step = WriteAgent(model, options.seed, max_tokens=most)

@@ -9,9 +9,10 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tokenmill.judges.embedding.similarity import Embedder
+from tokenmill.pipelines.agentic.agents.options import AgentsOptions
 from tokenmill.pipelines.runs import inputs
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.prepared_input import made_input
@@ -22,11 +23,8 @@ from tokenmill.pipelines.transforms.sources import RowUnreadable
 from tokenmill.schemas.agentic import Domain
 from tokenmill.schemas.tools import RefusedTool, ToolSpec
 from tokenmill.schemas.toolsets import ToolSet
-from tokenmill.tools_repo.agents.toolsets import Sampling, draw_toolsets
+from tokenmill.tools_repo.agents.toolsets import draw_toolsets
 from tokenmill.tools_repo.specs.likeness import describe
-
-if TYPE_CHECKING:
-    from tokenmill.pipelines.agentic.agents.job import AgentsOptions
 
 FOLDER = "tool_sets"
 """Folder within the output in which the tool-sets are kept."""
@@ -36,7 +34,7 @@ MANY = 2_000
 """Tools whose embedding takes long enough to say so."""
 
 
-def draw(options: AgentsOptions, sampling: Sampling) -> tuple[inputs.Inputs, list[list[str]], list[str]]:
+def draw(options: AgentsOptions) -> tuple[inputs.Inputs, list[list[str]], list[str]]:
     """Draw the tool-sets.
 
     Returns:
@@ -60,9 +58,11 @@ def draw(options: AgentsOptions, sampling: Sampling) -> tuple[inputs.Inputs, lis
             notes.append(f"{left_out:,} rows of --tools are no valid tools, or repeat an id, and were left out")
         domains = tuple(parsed_rows(worlds.pieces, RecordParser(Domain), options.max_document_bytes)) if worlds else ()
         vectors = _vectors(tools, options.embedding_model)
-        return list(draw_toolsets(tools, options.agents, sampling, seed=options.seed, vectors=vectors, domains=domains))
+        return list(
+            draw_toolsets(tools, options.agents, options.draws(), seed=options.seed, vectors=vectors, domains=domains)
+        )
 
-    shape = [stamps, asdict(sampling), options.agents, options.seed, options.embedding_model]
+    shape = [stamps, asdict(options.draws()), options.agents, options.seed, options.embedding_model]
     return made_input(options, FOLDER, shape, sets, ToolSet, group=PIECE), stamps, notes
 
 

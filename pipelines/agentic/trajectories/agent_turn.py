@@ -17,7 +17,7 @@ from tokenmill.inference.structured import StructuredAnswerInvalid, ask_json
 from tokenmill.inference.thinking import opens_thinking
 from tokenmill.prompts.fence import defuse, fence
 from tokenmill.schemas.agentic import ChatMessage, ToolCall, ToolCallFunction
-from tokenmill.schemas.json_schema import array, record
+from tokenmill.schemas.answer_schema import array, record
 from tokenmill.schemas.typescript.render import render_namespace
 from tokenmill.tools_repo.world.ask_checked import REPAIR
 

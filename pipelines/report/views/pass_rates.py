@@ -11,11 +11,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow.parquet as pq
 from tokenmill.pipelines.report.formatting import by_count
-from tokenmill.pipelines.report.views.base import Shards
+from tokenmill.pipelines.report.tally import Shards
 from tokenmill.schemas.agentic import LEVELS
 
 _TOOK = ("model_calls", "prompt_tokens", "completion_tokens")
@@ -87,6 +87,7 @@ class Level:
 class PassRates:
     """How the tries of a run went, kept or refused."""
 
+    FIELD: ClassVar[str] = "trajectories"
     levels: list[Level]
     """In the order of their difficulty; levels without a try are left out."""
     whole: Level

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -64,6 +64,7 @@ class Picture:
 class ToolSpace:
     """Coverage of a run's tools, and where the real ones come from."""
 
+    FIELD: ClassVar[str] = "coverage"
     coverage: Coverage
     compared: int
     """Tools whose distances were taken; 0 where there was nothing to embed them with."""

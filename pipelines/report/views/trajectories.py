@@ -13,12 +13,12 @@ from rich.table import Table
 from rich.text import Text
 from tokenmill.pipelines.report.formatting import one_line, words
 from tokenmill.pipelines.report.sample_draw import Sample
-from tokenmill.pipelines.report.views.base import Shards, Stage, View
+from tokenmill.pipelines.report.tally import Shards, Survey
+from tokenmill.pipelines.report.views.base import Stage, View
 from tokenmill.pipelines.report.views.pass_rates import PassRates, survey_tries
 from tokenmill.schemas.agentic import Trajectory
 
 if TYPE_CHECKING:
-    from tokenmill.pipelines.report.survey import Survey
     from tokenmill.schemas.manifest import Manifest
 
 _TEXT, _RESULT, _TURNS = 4000, 1500, 80
@@ -35,7 +35,6 @@ class TrajectoryView(View):
     """Levels have a table of their own."""
     card = "trajectories.md.j2"
     page = "trajectories.html.j2"
-    figures_in = "trajectories"
     hidden = (
         *(*View.hidden, "messages", "tools", "rubric", "calls", "persona", "state_before", "state_after", "goal"),
         *("situation", "prompts"),

@@ -1,0 +1,66 @@
+"""The options of `agentic agents`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from tokenmill.pipelines.runs.errors import UsageError
+from tokenmill.pipelines.runs.options import RecordOptions, of_data
+from tokenmill.schemas.flags import flag, positive
+from tokenmill.tools_repo.agents.toolsets import Sampling
+
+_how = partial(flag, group="how agents are made")
+tools_read = partial(
+    of_data,
+    name="--tools",
+    metavar="DIR|GLOB",
+    help="runs of `tools harvest`, `evolve` or `curate`, or files of such rows",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentsOptions(RecordOptions):
+    """What `agentic agents` may be given."""
+
+    input: tuple[str, ...] = tools_read()
+    agents: int = _how(10, metavar="N", parse=positive, shapes=True, help="tool-sets drawn, an agent for each")
+    domains: tuple[str, ...] = _how(
+        (),
+        metavar="DIR|GLOB",
+        help="domains that the tools were evolved in, with their worlds (default: a world is designed for each agent)",
+    )
+    toolset_size: str = _how(
+        f"{Sampling.least}-{Sampling.most}",
+        metavar="MIN-MAX",
+        help="tools of an agent without distractors, drawn log-uniformly",
+    )
+    within: float = _how(
+        Sampling.within,
+        metavar="SHARE",
+        help="share of the tool-sets from one domain or server; the others are of neighbouring tools",
+    )
+    distracted: float = _how(Sampling.distracted, metavar="SHARE", help="share of the tool-sets that get distractors")
+    embedding_model: str = _how(
+        "minilm",
+        metavar="NAME",
+        shapes=True,
+        help="finds neighbours: minilm (packaged), a sentence-transformers name, or none: those of the same category",
+    )
+    keep_duplicates: bool = _how(False, help="keep agents that are nearly the same")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.draws()
+
+    def draws(self) -> Sampling:
+        """How tool-sets are drawn.
+
+        Raises:
+            UsageError: there is no such size or share.
+        """
+        least, dash, most = self.toolset_size.partition("-")
+        try:
+            return Sampling(int(least), int(most if dash else least), self.within, self.distracted)
+        except ValueError as error:
+            raise UsageError(f"--toolset-size {self.toolset_size} --within {self.within}: {error}") from None
