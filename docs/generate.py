@@ -81,9 +81,15 @@ def maker(make: Callable[..., str]) -> Callable[..., str]:
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    lines = [tuple(head), *(tuple(" ".join(cell.split()).replace("|", "\\|") for cell in row) for row in rows)]
+    lines = [tuple(head), *(tuple(map(_cell, row)) for row in rows)]
     lines.insert(1, ("---",) * len(lines[0]))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """A text on one line, its bars no border; those in code are none anyhow."""
+    parts = " ".join(text.split()).split("`")
+    return "`".join(part if number % 2 else part.replace("|", "\\|") for number, part in enumerate(parts))
 
 
 def _named(name: str) -> Any:
@@ -236,16 +242,17 @@ def all_flags() -> str:
 
 @maker
 def usage(module: str) -> str:
-    """What `python -m tokenmill.MODULE --help` prints."""
+    """What `python -m tokenmill.MODULE --help` says of its flags."""
     printed, columns = io.StringIO(), os.environ.get("COLUMNS")
-    os.environ["COLUMNS"] = "100"
+    os.environ["COLUMNS"] = "80"
     try:
         with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
             importlib.import_module(f"tokenmill.{module}").main(["--help"])
     finally:
         os.environ.pop("COLUMNS")
         os.environ |= {} if columns is None else {"COLUMNS": columns}
-    return f"```text\n{printed.getvalue().strip()}\n```"
+    _, _, told = printed.getvalue().partition("\n\n")  # after the line of all flags
+    return f"```text\n{told.strip()}\n```"
 
 
 # Reasons, prompts, prices
@@ -328,8 +335,12 @@ def relinked(markdown: str, site_path: str) -> str:
             return text
         return f"[{text}]({posixpath.relpath(place, posixpath.dirname(site_path) or '.')}{hash}{anchor})"
 
-    fenced = re.split(r"(^```.*?^```$)", markdown, flags=re.MULTILINE | re.DOTALL)
-    return "".join(part if part.startswith("```") else _LINK.sub(link, part) for part in fenced)
+    return _outside_fences(lambda part: _LINK.sub(link, part), markdown)
+
+
+def _outside_fences(change: Callable[[str], str], markdown: str) -> str:
+    parts = re.split(r"(^ *```.*?^ *```$)", markdown, flags=re.MULTILINE | re.DOTALL)
+    return "".join(part if part.lstrip().startswith("```") else change(part) for part in parts)
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -343,5 +354,8 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """mkdocs: fill in a page."""
-    return filled(relinked(markdown, page.file.src_uri))
+    """mkdocs: fill in a page. Flags in the text get a class of their own, by which they are not broken."""
+    return _outside_fences(
+        lambda part: re.sub(r"(?<!`)`(--[\w-]+)`(?![`{])", r"`\1`{ .flag }", part),
+        filled(relinked(markdown, page.file.src_uri)),
+    )

@@ -76,7 +76,7 @@ REWRITES = {
 - Nobody has to measure the speed of light any more: by definition it is exactly 299,792,458 metres per second.
 - Whoever measures time precisely can make a metre, too.""",
 }
-"""What the writer answers for each (chunk, try)."""
+"""What the writer answers for each (chunk, attempt)."""
 COMPLAINT = {
     "unsupported": [
         {
@@ -94,7 +94,7 @@ COMPLAINT = {
     ],
     "missing": [],
 }
-"""What the judge answers about the first try of the last chunk. Its second quotation stands nowhere."""
+"""What the judge answers about the first attempt at the last chunk. Its second quotation stands nowhere."""
 CONTENT = {"unsupported": [], "missing": []}
 
 
@@ -110,12 +110,14 @@ class Scripted:
         asked = messages[-1]["content"]
         if to == "judge":
             text = json.dumps(COMPLAINT if "laboratories everywhere" in asked else CONTENT)
-            read = [f"chunk {index}, try {number}" for (index, number), rewrite in REWRITES.items() if rewrite in asked]
+            read = [
+                f"chunk {index}, attempt {number}" for (index, number), rewrite in REWRITES.items() if rewrite in asked
+            ]
             self.calls.append(f"judge   reads {'; '.join(read)}")
         else:
             index = int(re.search(r"Part (\d+)", asked)[1]) - 1
             text = REWRITES[index, attempt]
-            self.calls.append(f"writer  writes chunk {index}, try {attempt}")
+            self.calls.append(f"writer  writes chunk {index}, attempt {attempt}")
         prompt = sum(count_tokens(message["content"]) for message in messages)
         return Answer(text, "stop", Usage(prompt, count_tokens(text)), "scripted")
 
@@ -142,7 +144,7 @@ async def tour() -> dict[str, str]:
         f"licence {metre.license}\nlanguage as it would be detected: {detect(metre.text)}\n\n{_wrapped(metre.text)}"
     )
     shown["draw"] = f"{style}\n{perspective}"
-    shown["chunks"] = "\n".join(f"chunk {n}: {c.tokens:3} tokens  {c.body[:70]}…" for n, c in enumerate(chunks))
+    shown["chunks"] = "\n".join(f"chunk {n}: {c.tokens:3} tokens  {c.body[:55]}…" for n, c in enumerate(chunks))
     messages = step.messages(task, chunks, 1, chunks[0].text, REWRITES[0, 0])
     shown["prompt"] = f"# user\n{messages[1]['content']}"
 
@@ -168,7 +170,7 @@ async def tour() -> dict[str, str]:
     shown["row"] = "\n".join(
         [type(row).__name__, *(f"  {name:<18} {getattr(row, name)}" for name in columns), "  verdicts"]
         + [
-            f"    {v.check:<13} chunk {v.chunk:2}  try {v.attempt}  {v.score:.2f}  {v.reason or 'passed'}"
+            f"    {v.check:<13} chunk {v.chunk:2}  attempt {v.attempt}  {v.score:.2f}  {v.reason or 'passed'}"
             for v in row.verdicts
         ]
     )
@@ -185,7 +187,7 @@ def _verdicts(verdicts: Sequence[Verdict]) -> str:
 
 
 def _wrapped(text: str) -> str:
-    return "\n\n".join(textwrap.fill(paragraph, 110) for paragraph in text.split("\n\n"))
+    return "\n\n".join(textwrap.fill(paragraph, 78) for paragraph in text.split("\n\n"))
 
 
 def fill(page: str, shown: dict[str, str]) -> str:
