@@ -17,7 +17,7 @@ from tokenmill.judges.math.lexicon import vocabulary
 
 _CASED = frozenset(("en", "fr", "es", "ru"))
 _WORD = re.compile(r"[^\W\d_]+(?:['’.&-](?=[^\W\d_])[^\W\d_]+)*")
-_LATIN = re.compile(r"[A-Za-zÀ-ɏ]+(?:['’.&-](?=[A-Za-z])[A-Za-zÀ-ɏ]+)*")
+_LATIN = re.compile(r"[A-Za-zÀ-ÖØ-öø-ɏ]+(?:['’.&-](?=[A-Za-z])[A-Za-zÀ-ÖØ-öø-ɏ]+)*")
 _PARTS = re.compile(r"[-&.'’]")
 _HEADED = re.compile(r"^#+ .*$|^\*\*[^*\n]+\*\*|^[^\n.!?]{1,80}$", re.MULTILINE)
 _OPENERS = " \"'“‘«»([*_#>|—–-\t"
@@ -113,7 +113,8 @@ _SAME = (
     ("un", "nations"), ("eu", "europe", "european", "union"), ("dutch", "netherlands", "holland"),
     ("french", "france"), ("spanish", "spain", "spaniards"), ("welsh", "wales"), ("irish", "ireland"), ("danish", "denmark"),
     ("swiss", "switzerland"), ("greek", "greece"), ("polish", "poland", "poles"), ("turkish", "turkey", "turks"),
-    ("rome", "roman", "romans"), ("swedish", "sweden", "swedes"), ("scottish", "scotland", "scots"), ("ussr", "soviet"), ("moon", "lunar"),
+    ("rome", "roman", "romans"),
+    ("swedish", "sweden", "swedes"), ("scottish", "scotland", "scots"), ("ussr", "soviet"), ("moon", "lunar"),
     ("sun", "solar"), ("jewish", "jews", "judaism"), ("oscar", "oscars", "academy"), ("bible", "biblical"),
     ("wwii", "ww2", "war"), ("wwi", "ww1", "war"), ("thai", "thailand"), ("filipino", "philippines"), ("peruvian", "peru"),
 )  # fmt: skip

@@ -401,7 +401,7 @@ class _Reader:
     def _one(self, start: int, end: int) -> Quantity | None:
         """ "a century", "an hour and a half"."""
         unit = self._unit(end, least=3)
-        if unit is None:
+        if unit is None or _PAST.match(self.text, unit[1]):  # "a quarter to nine"
             return None
         half = _AND_HALF.match(self.text, unit[1])
         many, stop = (1.5, half.end()) if half else (1.0, unit[1])
