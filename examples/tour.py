@@ -28,13 +28,13 @@ from tokenmill.judges.embedding.similarity import Similarity  # noqa: E402
 from tokenmill.judges.facts.check import FactCheck  # noqa: E402
 from tokenmill.judges.form.checks import FormChecks  # noqa: E402
 from tokenmill.judges.form.language import detect  # noqa: E402
-from tokenmill.judges.model.faithfulness import Faithfulness  # noqa: E402
+from tokenmill.judges.model.faithfulness import CHECK  # noqa: E402
 from tokenmill.pipelines.knowledge.rephrase import Checks, Rephrase  # noqa: E402
 from tokenmill.pipelines.knowledge.style_pairs import draw_pairs  # noqa: E402
-from tokenmill.pipelines.rollouts.chunking import chunk, count_tokens  # noqa: E402
+from tokenmill.pipelines.rollouts.chunking import Chunk, chunk, count_tokens  # noqa: E402
 from tokenmill.pipelines.transforms.documents import DocumentParser  # noqa: E402
 from tokenmill.schemas.knowledge import RephrasingTask  # noqa: E402
-from tokenmill.schemas.verdicts import Verdict  # noqa: E402
+from tokenmill.schemas.verdicts import Judgement, Verdict  # noqa: E402
 
 PAGE = HERE.parent / "docs" / "tour.md"
 CHUNK_TOKENS = 96
@@ -60,6 +60,14 @@ REWRITES = {
     (1, 1): """\
 **The second bar**
 - 1889: the metre was now the distance between two lines on a new bar, measured at the temperature of melting ice.
+- Material: 90 percent platinum, 10 percent iridium, cast by Johnson Matthey.
+- Place: the International Bureau of Weights and Measures in Sèvres near Paris.
+- The member states drew lots for copies.
+- Weakness of a bar: it can get lost, and comparing it means travelling to it.
+- 1960: new definition, 1,650,763.73 wavelengths, in a vacuum, of an orange-red line of the krypton-86 atom.""",
+    (1, 2): """\
+**The second bar**
+- 1889: the metre was now the distance between two lines on a new bar, measured at the temperature of melting ice.
 - Material: 90 percent platinum, 10 percent iridium.
 - Place: the International Bureau of Weights and Measures in Sèvres near Paris.
 - The member states drew lots for copies.
@@ -78,6 +86,7 @@ REWRITES = {
 }
 """What the writer answers for each (chunk, attempt)."""
 COMPLAINT = {
+    "answers": [{"question": 1, "verdict": "added"}],
     "unsupported": [
         {
             "claim": "The source does not say that laboratories make metres, let alone daily.",
@@ -93,22 +102,31 @@ COMPLAINT = {
         },
     ],
     "missing": [],
+    "form_kept": True,
+    "form_fault": "",
 }
+<<<<<<< HEAD
 """What the judge answers about the first attempt at the last chunk. Its second quotation stands nowhere."""
 CONTENT = {"unsupported": [], "missing": []}
+=======
+"""What the judge answers about the first writing of the last chunk. The quotation of its second claim stands nowhere."""
+CONTENT = {"answers": [], "unsupported": [], "missing": [], "form_kept": True, "form_fault": ""}
+>>>>>>> wtP
 
 
 class Scripted:
     """Plays writer and judge; the rollout takes it for the endpoint."""
 
-    def __init__(self) -> None:
+    def __init__(self, chunks: Sequence[Chunk] = ()) -> None:
+        self.chunks = chunks
         self.calls: list[str] = []
+        self.prompts: list[str] = []
 
-    async def __call__(
-        self, messages: list[dict[str, str]], *, to: str = "writer", attempt: int = 0, **_: Any
-    ) -> Answer:
+    async def __call__(self, messages: list[dict[str, str]], *, to: str = "writer", **_: Any) -> Answer:
         asked = messages[-1]["content"]
+        self.prompts.append(asked)
         if to == "judge":
+<<<<<<< HEAD
             text = json.dumps(COMPLAINT if "laboratories everywhere" in asked else CONTENT)
             read = [
                 f"chunk {index}, attempt {number}" for (index, number), rewrite in REWRITES.items() if rewrite in asked
@@ -118,6 +136,20 @@ class Scripted:
             index = int(re.search(r"Part (\d+)", asked)[1]) - 1
             text = REWRITES[index, attempt]
             self.calls.append(f"writer  writes chunk {index}, attempt {attempt}")
+=======
+            texts = messages[1]["content"]
+            text = json.dumps(COMPLAINT if "laboratories everywhere" in texts else CONTENT)
+            read = [f"chunk {index}, try {number}" for (index, number), rewrite in REWRITES.items() if rewrite in texts]
+            again = ", asked for its quotations" if len(messages) > 2 else ""
+            self.calls.append(f"judge   reads {'; '.join(read)}{again}")
+        else:
+            passage = re.search(r"<passage-.*</passage-\w+>", asked, re.DOTALL)[0]
+            index = next(n for n, part in enumerate(self.chunks) if part.body in passage)
+            tried = f"writer  writes chunk {index}, try "
+            number = sum(call.startswith(tried) for call in self.calls)
+            text = REWRITES[index, number]
+            self.calls.append(f"{tried}{number}")
+>>>>>>> wtP
         prompt = sum(count_tokens(message["content"]) for message in messages)
         return Answer(text, "stop", Usage(prompt, count_tokens(text)), "scripted")
 
@@ -153,17 +185,19 @@ async def tour() -> dict[str, str]:
 
     refused = cheap_checks(first, REWRITES[1, 0])
     shown["first"] = f"{REWRITES[1, 0]}\n\n{_verdicts(refused)}"
-    again = step.messages(task, chunks, 1, chunks[0].text, REWRITES[0, 0], refused)[-1]["content"]
+    ask = Scripted(chunks)
+    outcome = await step(task, ask)
+    again = ask.prompts[ask.calls.index("writer  writes chunk 1, try 1")]
     shown["corrections"] = re.search(r"<corrections-.*</corrections-\w+>", again, re.DOTALL)[0]
     mended = [*cheap_checks(first, REWRITES[1, 1]), await Similarity()(first, REWRITES[1, 1])]
     shown["second"] = _verdicts(mended)
 
     passed = [*cheap_checks(second, REWRITES[2, 0]), await Similarity()(second, REWRITES[2, 0])]
-    verdict = await Faithfulness()(second, REWRITES[2, 0], first, Scripted(), title=metre.title)
-    shown["claim"] = f"{REWRITES[2, 0]}\n\n{_verdicts([*passed, verdict])}"
+    shown["claim"] = f"{REWRITES[2, 0]}\n\n{_verdicts(passed)}"
+    judged = next(prompt for prompt in ask.prompts if "<questions-" in prompt)
+    shown["questions"] = re.search(r"<questions-.*</questions-\w+>", judged, re.DOTALL)[0]
+    shown["judged"] = _verdicts([v for v in outcome.row.verdicts if v.check == CHECK and not v.passed])
 
-    ask = Scripted()
-    outcome = await step(task, ask)
     shown["calls"] = "\n".join(f"{number:2}  {call}" for number, call in enumerate(ask.calls, 1))
     row = outcome.row
     columns = ("id", "style", "perspective", "prompts", "chunks", "attempts", "prompt_tokens", "completion_tokens")
@@ -178,7 +212,7 @@ async def tour() -> dict[str, str]:
     return shown
 
 
-def _verdicts(verdicts: Sequence[Verdict]) -> str:
+def _verdicts(verdicts: Sequence[Verdict | Judgement]) -> str:
     lines = []
     for verdict in verdicts:
         lines.append(f"{verdict.check:<13} {verdict.score:.2f}  {'passed' if verdict.passed else verdict.reason}")

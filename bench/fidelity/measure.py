@@ -78,9 +78,9 @@ async def _similar(cases: Sequence[Case]) -> list[Verdict]:
 
 
 def foreign_table(outcomes: Sequence[Outcome], dimension: str = ALL) -> Table:
-    """Honest versions and slips that code refuses, slips whose sentence a question to the judge points at, slips that code raises by
-    a refusal or question that the honest version does not get, and what the judge makes of both: by `language`, `genre` or
-    `kind` of slip, or for `all` in one row."""
+    """Honest versions and slips that code refuses, slips whose sentence a question to the judge points at, slips that code
+    raises by a refusal or question that the honest version does not get, and what the judge makes of both: by `language`,
+    `genre` or `kind` of slip, or for `all` in one row."""
     with_judge = any(outcome.judged for outcome in outcomes)
     columns = [
         "honest refused: code",
