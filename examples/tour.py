@@ -105,13 +105,8 @@ COMPLAINT = {
     "form_kept": True,
     "form_fault": "",
 }
-<<<<<<< HEAD
-"""What the judge answers about the first attempt at the last chunk. Its second quotation stands nowhere."""
-CONTENT = {"unsupported": [], "missing": []}
-=======
 """What the judge answers about the first writing of the last chunk. The quotation of its second claim stands nowhere."""
 CONTENT = {"answers": [], "unsupported": [], "missing": [], "form_kept": True, "form_fault": ""}
->>>>>>> wtP
 
 
 class Scripted:
@@ -126,30 +121,20 @@ class Scripted:
         asked = messages[-1]["content"]
         self.prompts.append(asked)
         if to == "judge":
-<<<<<<< HEAD
-            text = json.dumps(COMPLAINT if "laboratories everywhere" in asked else CONTENT)
-            read = [
-                f"chunk {index}, attempt {number}" for (index, number), rewrite in REWRITES.items() if rewrite in asked
-            ]
-            self.calls.append(f"judge   reads {'; '.join(read)}")
-        else:
-            index = int(re.search(r"Part (\d+)", asked)[1]) - 1
-            text = REWRITES[index, attempt]
-            self.calls.append(f"writer  writes chunk {index}, attempt {attempt}")
-=======
             texts = messages[1]["content"]
             text = json.dumps(COMPLAINT if "laboratories everywhere" in texts else CONTENT)
-            read = [f"chunk {index}, try {number}" for (index, number), rewrite in REWRITES.items() if rewrite in texts]
+            read = [
+                f"chunk {index}, attempt {number}" for (index, number), rewrite in REWRITES.items() if rewrite in texts
+            ]
             again = ", asked for its quotations" if len(messages) > 2 else ""
             self.calls.append(f"judge   reads {'; '.join(read)}{again}")
         else:
             passage = re.search(r"<passage-.*</passage-\w+>", asked, re.DOTALL)[0]
             index = next(n for n, part in enumerate(self.chunks) if part.body in passage)
-            tried = f"writer  writes chunk {index}, try "
+            tried = f"writer  writes chunk {index}, attempt "
             number = sum(call.startswith(tried) for call in self.calls)
             text = REWRITES[index, number]
             self.calls.append(f"{tried}{number}")
->>>>>>> wtP
         prompt = sum(count_tokens(message["content"]) for message in messages)
         return Answer(text, "stop", Usage(prompt, count_tokens(text)), "scripted")
 
@@ -176,7 +161,7 @@ async def tour() -> dict[str, str]:
         f"licence {metre.license}\nlanguage as it would be detected: {detect(metre.text)}\n\n{_wrapped(metre.text)}"
     )
     shown["draw"] = f"{style}\n{perspective}"
-    shown["chunks"] = "\n".join(f"chunk {n}: {c.tokens:3} tokens  {c.body[:55]}…" for n, c in enumerate(chunks))
+    shown["chunks"] = "\n".join(f"chunk {n}: {c.tokens:3} tokens  {c.body[:70]}…" for n, c in enumerate(chunks))
     messages = step.messages(task, chunks, 1, chunks[0].text, REWRITES[0, 0])
     shown["prompt"] = f"# user\n{messages[1]['content']}"
 
@@ -187,7 +172,7 @@ async def tour() -> dict[str, str]:
     shown["first"] = f"{REWRITES[1, 0]}\n\n{_verdicts(refused)}"
     ask = Scripted(chunks)
     outcome = await step(task, ask)
-    again = ask.prompts[ask.calls.index("writer  writes chunk 1, try 1")]
+    again = ask.prompts[ask.calls.index("writer  writes chunk 1, attempt 1")]
     shown["corrections"] = re.search(r"<corrections-.*</corrections-\w+>", again, re.DOTALL)[0]
     mended = [*cheap_checks(first, REWRITES[1, 1]), await Similarity()(first, REWRITES[1, 1])]
     shown["second"] = _verdicts(mended)
@@ -221,7 +206,7 @@ def _verdicts(verdicts: Sequence[Verdict | Judgement]) -> str:
 
 
 def _wrapped(text: str) -> str:
-    return "\n\n".join(textwrap.fill(paragraph, 78) for paragraph in text.split("\n\n"))
+    return "\n\n".join(textwrap.fill(paragraph, 110) for paragraph in text.split("\n\n"))
 
 
 def fill(page: str, shown: dict[str, str]) -> str:

@@ -23,7 +23,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tokenmill.inference.errors import RunStopped
-from tokenmill.inference.servers.launch import ProgramMissing, Launch, clean_environment, launch_of, python_module
+from tokenmill.inference.servers.launch import Launch, ProgramMissing, clean_environment, launch_of, python_module
 from tokenmill.inference.spec import ModelSpec
 
 LINGER = 10.0

@@ -106,8 +106,8 @@ def test_any_text_is_read_and_spans_lie_in_order(text: str, language: str) -> No
 
 @pytest.mark.parametrize(
     "unit",
-    ["7", "one hundred and ", "Quorn ", "([{<", "一九百千万亿", "0,", "1:1.", "1, 2 and 3 March ", "MCMXC II ", "a@", "스물다섯 개 ",
-     "half ",
+    ["7", "one hundred and ", "Quorn ", "([{<", "一九百千万亿", "0,", "1:1.", "1, 2 and 3 March ", "MCMXC II ", "a@",
+     "스물다섯 개 ", "half ",
      "May ", "third of ", "million ", "ab", "a-", " ", "\n1. "],
 )  # fmt: skip
 @pytest.mark.parametrize("language", ["en", "zh", "ko", "ru"])
