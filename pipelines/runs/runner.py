@@ -151,7 +151,7 @@ def _unknown_flags(beam_args: Sequence[str]) -> list[str]:
     """Flags that neither we nor Beam know; Beam itself would drop them with a warning."""
     parser = argparse.ArgumentParser(allow_abbrev=False, add_help=False)
     for group in {str(cls): cls for cls in PipelineOptions.__subclasses__()}.values():
-        group._add_argparse_args(parser)
+        group._add_argparse_args(parser)  # type: ignore[arg-type]  # Beam's own takes values at run time, too
     try:
         return parser.parse_known_args(list(beam_args))[1]
     except SystemExit:
