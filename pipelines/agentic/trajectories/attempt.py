@@ -21,7 +21,7 @@ class Attempt(Generic[Task]):
 
     @property
     def id(self) -> str:
-        return f"{self.task.id}/{self.sample}"  # type: ignore[attr-defined]
+        return f"{self.task.id}/{self.sample}"  # type: ignore[attr-defined]  # every kind of task has one
 
 
 @dataclass(frozen=True)
