@@ -59,7 +59,7 @@ class Verdict:
 
 def first_refusal(verdicts: Iterable[V]) -> V | None:
     """The first verdict, of whatever kind, that refuses; None when all passed."""
-    return next((verdict for verdict in verdicts if not verdict.passed), None)  # type: ignore[attr-defined]
+    return next((verdict for verdict in verdicts if not verdict.passed), None)  # type: ignore[attr-defined]  # all have it
 
 
 @dataclass(frozen=True)

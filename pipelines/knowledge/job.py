@@ -12,11 +12,12 @@ from tokenmill.pipelines.knowledge.dag import Knowledge, build
 from tokenmill.pipelines.knowledge.rephrase import REPAIR_TEMPLATE, Checks, Rephrase
 from tokenmill.pipelines.knowledge.style_pairs import draw_pairs, pairs
 from tokenmill.pipelines.runs.embedding import embedder
-from tokenmill.pipelines.runs.job import Job
+from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command, one
 from tokenmill.pipelines.runs.options import TextOptions, is_embedded, of_checking, of_writing, roles
 from tokenmill.pipelines.transforms.documents import DocumentParser
 from tokenmill.schemas.flags import checked, positive, shaping
+from tokenmill.schemas.knowledge import RephrasingTask
 
 from tokenmill import prompts
 
@@ -104,10 +105,9 @@ def job(options: KnowledgeOptions) -> Job:
 COMMAND = Command("knowledge", KnowledgeOptions, one(job))
 
 
-def estimate(step: Rephrase, task) -> tuple[dict, dict]:
+def estimate(step: Rephrase, task: RephrasingTask) -> tuple[dict[str, Plan], dict[str, Plan]]:
     """Calls and tokens that one task takes, when nothing is refused and when every chunk uses all its tries."""
     from tokenmill.pipelines.rollouts.chunking import chunk, count_tokens
-    from tokenmill.pipelines.runs.job import Plan
 
     chunks = chunk(task.document.text, step.chunk_tokens, task.document.language)
     prompt = completion = judged = 0

@@ -219,10 +219,10 @@ class Rephrase:
             text = answer.text.strip()
             verdicts = await self._without_judge(task, part.body, text, context, answer.finish_reason)
             progress.add(verdicts, index, self.repairs + again)
-            failed = first_refusal(verdicts)
-            if failed is None:
+            if (missed := first_refusal(verdicts)) is None:
                 progress.parts[index] = text
                 return None
+            failed = missed
         return Refusal(STAGE, index, part.body, text, failed)
 
     def _before(self, chunks: Sequence[Chunk], index: int) -> str:

@@ -155,7 +155,7 @@ def _bar(name: str, n: int, share: str, parts: list[tuple[str, int, str]], width
 
 def _funnel(view: View, manifest: Manifest, survey: Survey) -> list[dict[str, Any]]:
     """Stages from rows read to rows kept; a stage that the manifest does not know is left out."""
-    known = [stage for stage in view.funnel(manifest, survey) if stage[1] is not None]
+    known = [(name, n, kind) for name, n, kind in view.funnel(manifest, survey) if n is not None]
     width = max((n for _, n, _ in known), default=0) or 1
     tasks = manifest.counts.get("listed") or manifest.attempted or view.total(manifest, survey)
     return [

@@ -7,7 +7,7 @@ kept, whatever the number of rows. Nothing here knows a row type: a column that 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -90,7 +90,7 @@ class Survey:
     figures: Any = None
     """What only rows of their type have, see `View.figures`."""
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Rows]:
         return iter((self.data, self.rejected, self.failed))
 
     @property

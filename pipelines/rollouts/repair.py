@@ -20,11 +20,18 @@ _SHOWN = 12
 class Writer(Protocol):
     """How often a writer is asked, and how its answers are drawn."""
 
-    repairs: int
-    """Further attempts at what a check refused."""
-    seed: int
-    temperature: float
-    top_p: float
+    @property
+    def repairs(self) -> int:
+        """Further attempts at what a check refused."""
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def temperature(self) -> float: ...
+
+    @property
+    def top_p(self) -> float: ...
 
 
 async def write_and_repair(
@@ -51,7 +58,7 @@ async def write_and_repair(
     verdicts: list[Verdict] = []
     for attempt in range(writer.repairs + 1):
         # Each attempt has a seed of its own, or a server that honours it would give the same answer to the same findings.
-        params = {"attempt": attempt, "seed": writer.seed + attempt}
+        params: dict[str, Any] = {"attempt": attempt, "seed": writer.seed + attempt}
         params |= {"temperature": writer.temperature, "top_p": writer.top_p}
         try:
             written = await write(written, verdicts, params)
@@ -96,7 +103,7 @@ async def write_text(
 
     answer, verdicts = await write_and_repair(writer, write, judge, progress, chunk)
     text, refused = answer.text.strip(), first_refusal(verdicts)
-    return text, refused and Refusal(stage, chunk, source, text, refused)
+    return text, Refusal(stage, chunk, source, text, refused) if refused else None
 
 
 def corrections(verdicts: Sequence[Verdict], *, quoting: bool = False) -> str:

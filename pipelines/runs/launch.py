@@ -102,7 +102,7 @@ def _launch(job: Job, options: RunOptions, beam_args: Sequence[str]) -> int:
             from tokenmill.pipelines.runs import preview
 
             return preview.show(job, found, models, options.preview)
-        out = OutputFolder(options.output)
+        out = OutputFolder(options.folder)
         with out.locked():
             return _run(job, options, beam_args, found, models, out)
 
@@ -113,6 +113,7 @@ def _found(job: Job, options: RunOptions) -> inputs.Inputs:
         UsageError: there are no rows to read, or not such as the job reads.
     """
     found = inputs.find(options.input, limit=options.limit)
+    assert job.parser is not None  # a job without one has found its rows
     inputs.check_columns(found, job.parser)
     if not found.pieces or found.rows == 0:
         raise UsageError(f"--input {' '.join(options.input)}: there are no rows")

@@ -56,22 +56,25 @@ class Several:
 class Step(Protocol, Generic[In]):
     """One rollout: a picklable dataclass whose fields are its configuration."""
 
-    row_type: type
-    """Row type of `data`."""
-    rejected_type: type
-    """Row type of `rejected`."""
+    @property
+    def row_type(self) -> type:
+        """Row type of `data`."""
 
-    async def __call__(self, row: In, ask: Ask) -> Accepted | Rejected | Several: ...
+    @property
+    def rejected_type(self) -> type:
+        """Row type of `rejected`."""
+
+    async def __call__(self, row: In, ask: Ask, /) -> Accepted | Rejected | Several: ...
 
     # A step may also have `warm(self)`: what is slow to load or start, once per worker while its first calls are made; and
     # `preload(self)`: plain data to be loaded before worker processes are forked.
 
-    def failed(self, row: In, error: str, message: str) -> FailedRow:
+    def failed(self, row: In, error: str, message: str, /) -> FailedRow:
         """The row of `failed/` for an input that could not be processed."""
         ...
 
 
-class Rollout(beam.PTransform):
+class Rollout(beam.PTransform[Any, Any]):
     """Runs a step on every element, many at once, and sorts what comes of them into `data`, `rejected`, `failed`.
 
     Inside a worker an event loop runs on a thread. `process` starts an element and yields whatever has finished in the
@@ -80,7 +83,7 @@ class Rollout(beam.PTransform):
     cannot even say which row failed, end the run.
     """
 
-    def __init__(self, step: Step, models: Models, *, window: int | None = None, follows: str = "") -> None:
+    def __init__(self, step: Step[Any], models: Models, *, window: int | None = None, follows: str = "") -> None:
         """
         Args:
             window: rollouts running at once; by default a few more than calls may be in flight.
@@ -94,7 +97,7 @@ class Rollout(beam.PTransform):
         # A few more rollouts than calls, so that a slot is never idle while an answer is being checked.
         self.window = window or models.max_concurrency + max(2, models.max_concurrency // 8)
 
-    def expand(self, rows: beam.PCollection) -> beam.pvalue.DoOutputsTuple:
+    def expand(self, rows: beam.PCollection[Any]) -> beam.pvalue.DoOutputsTuple:
         outputs = rows | beam.ParDo(_Roll(self.step, self.models, self.window, self.follows)).with_outputs(
             REJECTED, FAILED, main=DATA
         )
@@ -140,7 +143,7 @@ class _Outbox:
 
 
 class _Roll(beam.DoFn):
-    def __init__(self, step: Step, models: Models, window: int, follows: str) -> None:
+    def __init__(self, step: Step[Any], models: Models, window: int, follows: str) -> None:
         self.step = step
         self.models = models
         self.size = window
@@ -167,7 +170,9 @@ class _Roll(beam.DoFn):
         self._ready: deque[Any] = deque()
         self._finished = _Outbox(self._runtime.loop)
 
-    def process(self, row: Any, window=beam.DoFn.WindowParam, timestamp=beam.DoFn.TimestampParam) -> Iterator[Any]:
+    def process(
+        self, row: Any, window: Any = beam.DoFn.WindowParam, timestamp: Any = beam.DoFn.TimestampParam
+    ) -> Iterator[Any]:
         while self._running >= self.size:
             yield from self._next()
         self._running += 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import orjson
 from tokenmill.inference.call import Answer, Ask, Message
@@ -24,7 +24,8 @@ from tokenmill.tools_repo.world.ask_checked import REPAIR
 from tokenmill import prompts
 
 Protocol = Literal["native", "json"]
-NATIVE, JSON = "native", "json"
+NATIVE: Final = "native"
+JSON: Final = "json"
 CUT_OFF, EMPTY_TURN, INVALID_TURN = "cut_off", "empty_turn", "invalid_turn"
 """Why a turn cannot be used: cut off by the answer's length limit or a content filter, neither text nor call, no valid
 answer of the `json` protocol."""

@@ -67,7 +67,7 @@ class ToolView(View):
         creators = [*(["found"] if found or not made else []), *(["machine-generated"] if made else [])]
         metadata.annotations_creators, metadata.language_creators = creators, list(creators)
         kinds = [*(["mcp"] if found else []), *(["synthetic"] if made else [])]
-        metadata.tags = ["tool-use", "function-calling", *kinds, "tokenmill"]
+        metadata["tags"] = ["tool-use", "function-calling", *kinds, "tokenmill"]
 
     def sample(self, folder: str, sample: Sample) -> dict[str, Any]:
         """The tool that a row is, beside the one that it repeats."""
