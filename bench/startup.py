@@ -86,7 +86,9 @@ def main() -> None:
         folder = Path(name)
         corpus = folder / "corpus.jsonl"
         corpus.write_text("".join(json.dumps(row) + "\n" for row in documents(500, 10)))
-        kinds = {f"{' '.join((sub, '--help')).strip()}": (help_of, sub) for sub in SUBCOMMANDS}
+        kinds: dict[str, tuple[Any, ...]] = {
+            f"{' '.join((sub, '--help')).strip()}": (help_of, sub) for sub in SUBCOMMANDS
+        }
         processes = ["--direct_running_mode=multi_processing", f"--direct_num_workers={args.workers}"]
         for label, flags in (
             ("first request, one process", ["--direct_running_mode=in_memory", "--direct_num_workers=1"]),

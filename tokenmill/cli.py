@@ -112,7 +112,7 @@ def _complain(broken: threading.ExceptHookArgs) -> None:
 
 def _import_beam() -> None:
     """Import Beam as if what it can do without were not installed. Whoever needs that imports it later."""
-    hidden = dict.fromkeys(name for name in UNUSED if name not in sys.modules)
+    hidden: dict[str, Any] = dict.fromkeys(name for name in UNUSED if name not in sys.modules)
     sys.modules.update(hidden)
     try:
         import apache_beam  # noqa: F401

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tokenmill.bench.fidelity.data import VERSIONS, foreign, pairs
+from tokenmill.bench.fidelity.data import VERSIONS, Pair, foreign, pairs
 from tokenmill.bench.fidelity.faults import FAULTS, plant
 from tokenmill.schemas.draws import digest
 
@@ -48,7 +48,7 @@ def foreign_cases(half: str) -> list[Case]:
 def planted_cases(half: str, variants: int = 1, seed: int = 0, paraphrases: int | None = None) -> list[Case]:
     """Every honest paraphrase of a half of the planted set, or `paraphrases` of them drawn by hash, and up to `variants` of
     each fault planted in it."""
-    chosen: Sequence = pairs(half)
+    chosen: Sequence[Pair] = pairs(half)
     if paraphrases:
         chosen = sorted(chosen, key=lambda pair: digest("paraphrase", seed, pair.id))[:paraphrases]
     found = []

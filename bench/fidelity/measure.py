@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tokenmill.bench.fidelity.cases import HONEST, Case
 from tokenmill.bench.fidelity.judged import asked
@@ -48,7 +49,9 @@ def measure(
     Honest siblings stand before the faulty ones, as `foreign_cases` and `planted_cases` list them. `form` says whether the form
     checks run, too: they have no bearing on planted faults.
     """
-    found, honest, facts, forms = [], {}, FactCheck(), FormChecks()
+    found: list[Outcome] = []
+    honest: dict[str, Any] = {}
+    facts, forms = FactCheck(), FormChecks()
     similar = asyncio.run(_similar(cases)) if similarity else [None] * len(cases)
     for case, drifts, verdict in zip(cases, similar, judged or [None] * len(cases), strict=True):
         told = (case.source, case.rewrite)

@@ -18,7 +18,6 @@ from tokenmill.judges.facts.quantities import read
 from tokenmill.judges.facts.quantity import Quantity
 from tokenmill.judges.facts.units import CJK
 
-KINDS = ("number_added", "date_added", "unit_changed", "name_added", "number_lost", "date_lost", "name_lost")
 MAX_COMPARED = 150
 """Different quantities of a text that are compared by their readings; with more, only equal readings match."""
 MAX_PLACED = 40

@@ -8,8 +8,10 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 import unicodedata
 from html.parser import HTMLParser
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -151,6 +153,17 @@ def test_thresholds_can_be_set_as_the_guide_shows(tmp_path, monkeypatch):
 def test_the_lock_names_no_other_index():
     urls = re.findall(r'"(https?://[^/"]+)', (ROOT / "uv.lock").read_text(encoding="utf-8"))
     assert set(urls) == {"https://pypi.org", "https://files.pythonhosted.org"}
+
+
+def test_the_lock_holds_what_the_project_depends_on():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    asked = [*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values())]
+    names = {re.match(r"[\w.-]+", requirement)[0].lower().replace("_", "-").replace(".", "-") for requirement in asked}
+    (ours,) = (
+        p for p in tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))["package"] if p["name"] == "tokenmill"
+    )
+    locked = {requirement["name"] for requirement in ours["metadata"]["requires-dist"]}
+    assert locked - {"tokenmill"} == names - {"tokenmill"}, "run: uv lock"
 
 
 class Loaded(HTMLParser):
