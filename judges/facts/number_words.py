@@ -154,6 +154,8 @@ _LONGEST = 6
 
 def spelled_at(words: Sequence[str], at: int, language: str) -> tuple[Spelled, int] | None:
     """The number spelled by the words from `at` on, and how many words it takes."""
+    if language not in WORDED:
+        return None
     known, scales, joint = phrases(language), SCALES.get(language, {}), _JOINTS.get(language, "")
     total = current = 0.0
     room = below = (
