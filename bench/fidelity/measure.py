@@ -85,12 +85,7 @@ def foreign_table(outcomes: Sequence[Outcome], dimension: str = ALL) -> Table:
     raises by a refusal or question that the honest version does not get, and what the judge makes of both: by `language`,
     `genre` or `kind` of slip, or for `all` in one row."""
     with_judge = any(outcome.judged for outcome in outcomes)
-    columns = [
-        "honest refused: code",
-        "slips refused: code",
-        "slips refused or asked about",
-        "the honest one not asked",
-    ]
+    columns = ["honest refused: code", "slips refused: code", "slips asked about", "slips raised"]
     if with_judge:
         columns += [f"{what} refused: {who}" for who in ("judge", "code and judge") for what in ("honest", "slips")]
     table = Table(dimension, columns)
