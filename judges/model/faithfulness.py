@@ -13,34 +13,26 @@ from tokenmill.schemas.answer_schema import BOOLEAN, TEXT, array, choice, record
 
 from tokenmill import prompts
 
-__all__ = ["CHECK", "SCHEMA", "Faithfulness", "JudgeUndecided", "verify"]
+__all__ = ["CHECK", "SCHEMA", "Claims", "Faithfulness", "JudgeUndecided", "verify"]
 
 CHECK = "faithfulness"
 OTHER_FORM = "other_form"
 
 _MAX_CLAIMS = 12  # of each kind in one answer: bounds what a rambling judge costs
 _CLAIM = record(claim=TEXT, source_quote=TEXT, rewrite_quote=TEXT, severity=choice(("minor", "major")))
+_LISTS = {"unsupported": array(_CLAIM, _MAX_CLAIMS), "missing": array(_CLAIM, _MAX_CLAIMS)}
 _ANSWER = record(question={"type": "integer"}, verdict=choice(("same", "changed", "added", "lost")))
-SCHEMA: dict[str, Any] = record(
-    answers=array(_ANSWER, 12),
-    unsupported=array(_CLAIM, _MAX_CLAIMS),
-    missing=array(_CLAIM, _MAX_CLAIMS),
-    form_kept=BOOLEAN,
-    form_fault=TEXT,
-)
-"""What a judge answers."""
+SCHEMA: dict[str, Any] = record(answers=array(_ANSWER, 12), **_LISTS, form_kept=BOOLEAN, form_fault=TEXT)
+"""What a judge of rewrites answers."""
 _KINDS = {"changed": "unsupported_claim", "added": "unsupported_claim", "lost": "missing_claim"}
 
 
 @dataclass(frozen=True)
-class Faithfulness(QuotingJudge):
-    """Refuses with `unsupported_claim`, `missing_claim` or `other_form`."""
-
-    prompt: str = "judges/faithfulness"
-    tolerated_minor: int = 1
+class Claims(QuotingJudge):
+    """Refuses with `unsupported_claim` or `missing_claim`: two lists, whatever else its prompt asks for."""
 
     check: ClassVar[str] = CHECK
-    schema: ClassVar[dict[str, Any]] = SCHEMA
+    schema: ClassVar[dict[str, Any]] = record(**_LISTS)
     requote: ClassVar[str] = "judges/faithfulness_requote"
     orders: ClassVar[dict[str, str]] = {
         "unsupported_claim": "Say here what the source says, and no more",
@@ -52,6 +44,16 @@ class Faithfulness(QuotingJudge):
         self, answer: dict[str, Any], source: str, rewrite: str, known: str = ""
     ) -> tuple[list[Claim], list[Misquoted]]:
         return verify(answer, source, rewrite, known)
+
+
+@dataclass(frozen=True)
+class Faithfulness(Claims):
+    """The judge of rewrites, which also answers questions and looks at the form: refuses with `other_form`, too."""
+
+    prompt: str = "judges/faithfulness"
+    tolerated_minor: int = 1
+
+    schema: ClassVar[dict[str, Any]] = SCHEMA
 
     def render(self, case: Case) -> list[Message]:
         asked = "\n".join(f"{number}. {defuse(q.text)}" for number, q in enumerate(case.questions, 1))

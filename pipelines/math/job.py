@@ -10,7 +10,7 @@ from tokenmill.judges.form.language import UNDETERMINED, code
 from tokenmill.judges.model.argument import Gaps
 from tokenmill.judges.model.disputes import PROMPT as DISPUTE
 from tokenmill.judges.model.disputes import Dispute
-from tokenmill.judges.model.faithfulness import Faithfulness
+from tokenmill.judges.model.faithfulness import Claims
 from tokenmill.judges.model.voting import REPAIR
 from tokenmill.judges.notes.checks import SourceChecks
 from tokenmill.pipelines.math.dag import STYLES, MathNotes, build
@@ -67,7 +67,7 @@ class MathOptions(TextOptions):
 def job(options: MathOptions) -> Job:
     """The configured job."""
     judge = None if options.no_judge else Gaps(votes=options.votes)
-    reader = Faithfulness(prompt="math/judge_translation", votes=options.votes) if judge else None
+    reader = Claims(prompt="math/judge_translation", votes=options.votes) if judge else None
     chosen = roles(options, "writer", *(["judge"] if judge else []))
     parser = ProblemParser(**options.named_columns())
     selected = language_codes(options.languages)
@@ -152,7 +152,7 @@ def estimate(step: WriteNote, task: NoteTask) -> tuple[dict[str, Plan], dict[str
     return expected, most
 
 
-def _judged(judge: Gaps | Faithfulness, tokens: float) -> Plan:
+def _judged(judge: Gaps | Claims, tokens: float) -> Plan:
     fixed = sum(count_tokens(text) for _, text in prompts.load(judge.prompt).parts)
     return Plan(1, round(fixed + tokens), 80).scaled(judge.votes)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from tokenmill.judges.model.faithfulness import Faithfulness
+from tokenmill.judges.model.faithfulness import Claims
 from tokenmill.judges.notes.translation import TranslationChecks
 from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.rollouts.progress import Progress, Refusal
@@ -25,7 +25,7 @@ class Translate:
     """Translates one text into English."""
 
     checks: TranslationChecks = field(default_factory=TranslationChecks)
-    judge: Faithfulness | None = field(default_factory=lambda: Faithfulness(prompt="math/judge_translation"))
+    judge: Claims | None = field(default_factory=lambda: Claims(prompt="math/judge_translation"))
     """Looks for what is left out or changed; None switches it off."""
     repairs: int = 2
     """Further attempts at a translation that a check refused."""

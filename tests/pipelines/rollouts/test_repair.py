@@ -36,7 +36,7 @@ def run(answers, good, **config):
         seen.append((text, finish_reason))
         return [PASSED, PASSED if text == good else refusal(text)]
 
-    def messages(verdicts):
+    def messages(verdicts, _):
         return [{"role": "user", "content": f"Write. {corrections(verdicts)}"}]
 
     ask = FakeAsk(lambda body: left.pop(0))
