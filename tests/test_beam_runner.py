@@ -92,18 +92,15 @@ def test_the_result_loads_with_datasets(corpus, tmp_path, run):
 
 
 def test_what_is_refused_is_in_rejected_with_its_evidence(corpus, tmp_path, run):
-    def spoil(text):
-        return re.sub(r"\d{4,6}", lambda m: str(int(m[0]) + 1), rewrite(text), count=1)
-
     out = tmp_path / "out"
-    with ScriptedServer(Writer(faults={"Gdansk": spoil})) as server:
+    with ScriptedServer(Writer(faults={"Gdansk": lambda text: text})) as server:
         code, stdout, _ = run(*knowledge(corpus, out, server, "--no-judge"))
     assert code == 0
     refused, kept = rows(out, "rejected"), rows(out)
     assert refused and len(refused) + len(kept) == 24
     assert all(("Gdansk" in row["source_text"]) == (row in refused) for row in refused + kept)
     for row in refused:
-        assert row["reason"].endswith(("_lost", "_added")) and row["reason"] in stdout
+        assert row["reason"] == "copies_source" and row["reason"] in stdout
         assert row["refused_text"] and row["attempts"] == 3
         assert any(f["source"] or f["rewrite"] for v in row["verdicts"] for f in v["findings"])
     report = (out / "report.html").read_text()

@@ -153,7 +153,7 @@ class TestGlance:
 
     def test_reasons_are_explained(self, page):
         explained = [span["title"] for span in page.of("span", class_="name") if "title" in span]
-        assert any("number that the source does not have" in text for text in explained)
+        assert any("which the source does not have" in text for text in explained)
 
     def test_an_unpriced_model_has_no_price(self, tmp_path):
         calls = {"writer": {"paid": 3, "cached": 0, "prompt_tokens": 10, "completion_tokens": 5, "usd": None}}

@@ -10,7 +10,7 @@ from tokenmill.training.model import PADDING, Model, preset
 from tokenmill.training.model.experts import Experts
 from tokenmill.training.model.moe import Gate, Routing, load
 
-from tests.training.test_model import use_experts
+from tests.training.model.test_model import use_experts
 
 CONFIG = preset("tiny").replace(vocab_size=96, hidden_size=32)
 

@@ -15,7 +15,7 @@ from tokenmill.training.model import Model, Yarn, preset
 from tokenmill.training.model.mask import AttentionMask
 from tokenmill.training.optim import MuonClip, as_matrices, orthogonalize, scale_head_logits, split_parameters
 
-from tests.training.test_model import use_experts
+from tests.training.model.test_model import use_experts
 
 TINY = preset("tiny").replace(vocab_size=96, hidden_size=32, initializer_range=0.1)
 
