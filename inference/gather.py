@@ -23,4 +23,4 @@ async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     raised = [result for result in done if isinstance(result, BaseException)]
     if raised:
         raise next((error for error in raised if isinstance(error, RunStopped)), raised[0])
-    return done  # type: ignore[return-value]
+    return done  # type: ignore[return-value]  # no exceptions are left

@@ -12,10 +12,10 @@ import orjson
 from jsonschema import ValidationError
 from jsonschema.exceptions import best_match
 from jsonschema.protocols import Validator
-from jsonschema.validators import validator_for
 from tokenmill.inference.call import Answer, Ask, Message
 from tokenmill.inference.errors import AnswerInvalid
 from tokenmill.prompts.fence import defuse
+from tokenmill.schemas.json_schema import validator_for
 
 from tokenmill import prompts
 

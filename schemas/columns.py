@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -104,7 +105,7 @@ def _absent(annotation: Any) -> Any:
     return {pa.string(): "", pa.bool_(): False, pa.binary(): b""}.get(arrow, 0)
 
 
-def to_table(rows: list[Any], row_type: type) -> pa.Table:
+def to_table(rows: Sequence[Any], row_type: type) -> pa.Table:
     """Rows of one type as an Arrow table, columns in declared order."""
     schema = arrow_schema(row_type)
     hints = typing.get_type_hints(row_type)

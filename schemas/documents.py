@@ -38,9 +38,14 @@ class FailedRow:
 class Source(Protocol):
     """A row that was read from a file: a document, a problem, a coding task."""
 
-    id: str
-    source_file: str
-    source_row: int
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def source_file(self) -> str: ...
+
+    @property
+    def source_row(self) -> int: ...
 
 
 def failed_row(

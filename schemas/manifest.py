@@ -19,9 +19,13 @@ class Manifest:
     fingerprint: str
     """Hash of `config`, prompts, inputs and seed: equal fingerprints make equal shards, given equal answers."""
     seed: int
+    """Of every draw."""
     started: str
+    """When the last invocation began, ISO 8601, UTC."""
     finished: str
+    """When it was done."""
     duration_s: float
+    """Seconds between the two."""
     versions: dict[str, str]
     """Package versions that shape the rows, with `python`."""
     models: list[dict[str, Any]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tokenmill.schemas.answer_schema import TEXT, array, record
 from tokenmill.schemas.columns import column
-from tokenmill.schemas.json_schema import TEXT, array, record
 from tokenmill.schemas.verdicts import Judgement
 
 

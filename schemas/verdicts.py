@@ -20,7 +20,7 @@ class Finding:
     """
 
     kind: str
-    """What sort of fault: `number_lost`, `number_added`, `name_lost`, `unsupported_claim`, ..."""
+    """What sort of fault: `number_added`, `name_added`, `unsupported_claim`, ..."""
     detail: str
     """One sentence, imperative where a repair is possible: "Keep the number 1,204 (number of seats)."."""
     source: str = ""
@@ -28,16 +28,28 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Question:
+    """Something that code found unmatched between two texts, for a judge to decide."""
+
+    kind: str
+    text: str
+    """One line."""
+    source: str
+    """Quotation from the source; may be empty."""
+    rewrite: str
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What one check says of one text. A judge that could not decide raises; it never scores 0 instead."""
 
     check: str
-    """Name of the check: `coverage`, `similarity`, `copy`, `judge`, ..."""
+    """Name of the check: `facts`, `similarity`, `copying`, `faithfulness`, ..."""
     passed: bool
     score: float
     """In [0, 1], 1 is best, whatever the check measures."""
     reason: str = ""
-    """Machine-readable reject reason (`number_lost`, `copies_source`, ...); empty exactly when `passed`."""
+    """Machine-readable reject reason (`number_added`, `copies_source`, ...); empty exactly when `passed`."""
     findings: tuple[Finding, ...] = ()
 
     def __post_init__(self) -> None:
@@ -47,7 +59,7 @@ class Verdict:
 
 def first_refusal(verdicts: Iterable[V]) -> V | None:
     """The first verdict, of whatever kind, that refuses; None when all passed."""
-    return next((verdict for verdict in verdicts if not verdict.passed), None)  # type: ignore[attr-defined]
+    return next((verdict for verdict in verdicts if not verdict.passed), None)  # type: ignore[attr-defined]  # all have it
 
 
 @dataclass(frozen=True)

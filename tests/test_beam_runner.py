@@ -148,7 +148,7 @@ def test_a_model_server_that_is_not_installed_is_one_line(corpus, tmp_path, run,
     code, stdout, err = run("knowledge", "--input", corpus, "--output", tmp_path / "out", "--llm", "vllm:owner/model")
     assert code == 1 and not stdout and not (tmp_path / "out" / "manifest.json").exists()
     assert err.splitlines() == [
-        "tokenmill: vllm:owner/model needs vLLM, which is not installed here: pip install tokenmill[vllm]"
+        "tokenmill: vllm:owner/model needs vLLM: install it in an environment of its own and put its program `vllm` on the PATH"
     ]
 
 

@@ -135,7 +135,7 @@ def test_the_command_makes_a_finished_folder_anywhere(programs, tmp_path):
 def test_an_editable_install_runs_from_another_folder(checkout, tmp_path):
     programs = installed(tmp_path, "--editable", checkout)
     assert "knowledge" in run(programs / "tokenmill", "--help", cwd=tmp_path)
-    found = modules(programs, tmp_path, "tokenmill", "tokenmill.judges.facts.coverage", "tokenmill.prompts")
+    found = modules(programs, tmp_path, "tokenmill", "tokenmill.judges.facts.check", "tokenmill.prompts")
     assert all(Path(place).is_relative_to(checkout) for place in found)
     for place in modules(programs, tmp_path, "inference", "judges", "pipelines", "prompts", "training", "beam_runner"):
         assert not Path(place or "nowhere").is_relative_to(checkout), "the checkout's rooms are no names of their own"

@@ -1,26 +1,40 @@
-"""The judge model's verdicts on the bench's texts, for the columns with the judge."""
+"""The judge model's verdicts on cases: asked of a model, or applied from recorded answers.
+
+A record is one JSON line: `id` and `version` of the case, the `questions` that code put to the judge (each kind, text, quotation
+from the source, quotation from the rewrite), and the judge's `answer`, an object or text.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
-from tokenmill.inference.call import Answer, Ask, Message, Usage, sha256
+from tokenmill.bench.fidelity.cases import Case
+from tokenmill.inference.call import Answer, Ask, Message, Usage
 from tokenmill.inference.errors import CallFailed
+from tokenmill.judges.facts.check import questions
+from tokenmill.judges.model import voting
 from tokenmill.judges.model.faithfulness import Faithfulness, JudgeUndecided
-from tokenmill.schemas.verdicts import Verdict
-
-RECORDED = Path(__file__).parent / "data" / "judged.jsonl"
-"""Answers that a language model gave; each row names the text it is about and the `question` it answers."""
-
-Case = tuple[str, str, str]
-"""Source, rewrite, title."""
+from tokenmill.schemas.verdicts import Question, Verdict
 
 
-def judge_pairs(spec: str, cases: Sequence[Case], cache: Path) -> list[Verdict | None]:
+def asked(case: Case) -> list[Question]:
+    """What code asks a judge about a case."""
+    return questions(case.source, case.rewrite, case.title, case.language)
+
+
+def messages(case: Case, questions: Iterable[Question]) -> list[Message]:
+    """What a judge is given to read, as the pipeline gives it."""
+    return Faithfulness().render(
+        voting.Case(case.source, case.rewrite, title=case.title, form=case.form, questions=tuple(questions))
+    )
+
+
+def judge_cases(spec: str, cases: Sequence[Case], cache: Path) -> list[Verdict | None]:
     """A verdict of the judge model SPEC for each case; None where no vote was usable.
 
     Answers are kept in `cache`, so that an interrupted bench goes on where it stopped.
@@ -32,39 +46,55 @@ def judge_pairs(spec: str, cases: Sequence[Case], cache: Path) -> list[Verdict |
     from tokenmill.inference.runtime import obtain, release
 
     runtime = obtain(Models({"judge": Role(spec)}, cache=str(cache), run="bench-fidelity"))
+
+    async def all_of_them() -> list[Verdict | None]:
+        return list(await asyncio.gather(*(_verdict(case, asked(case), runtime.client.ask) for case in cases)))
+
     try:
-        return runtime.run(_verdicts(cases, runtime.client.ask))
+        return runtime.run(all_of_them())
     finally:
         release(runtime)
 
 
-def recorded_pairs(cases: Sequence[Case], path: Path = RECORDED) -> list[Verdict | None]:
-    """A verdict for each case from answers recorded before; None for a case that is not among them, or whose question
-    the prompt words differently by now."""
-    answers = {row["question"]: row["answer"] for row in map(json.loads, path.read_text("utf-8").splitlines())}
+def recorded_cases(path: Path, cases: Sequence[Case]) -> list[Verdict | None]:
+    """A verdict for each case from the answers recorded in a file; None for a case that has none, or none that is usable.
 
-    async def ask(messages: list[Message], **_: Any) -> Answer:
-        asked = question(messages)
-        if asked not in answers:
-            raise CallFailed(f"no answer to {asked} in {path}")
-        return Answer(json.dumps(answers[asked]), "stop", Usage(), "recorded", from_cache=True)
+    An answer counts with the questions it was given to: code may ask others by now (`outdated`).
+    """
+    rows = _recorded(path)
 
-    return asyncio.run(_verdicts(cases, ask))
-
-
-def question(messages: list[Message]) -> str:
-    """What a recorded answer is found by: 16 hex digits for all that was put to the judge."""
-    return sha256("\0".join(message["content"] for message in messages).encode()).hex()[:16]
-
-
-async def _verdicts(cases: Sequence[Case], ask: Ask) -> list[Verdict | None]:
-    judge = Faithfulness()
-
-    async def one(source: str, rewrite: str, title: str) -> Verdict | None:
-        try:
-            verdict = await judge(source, rewrite, "", ask, title=title)
-        except (JudgeUndecided, CallFailed):
+    async def one(case: Case) -> Verdict | None:
+        row = rows.get((case.id, case.version))
+        if row is None:
             return None
-        return verdict
+        text = row["answer"] if isinstance(row["answer"], str) else json.dumps(row["answer"])
 
-    return list(await asyncio.gather(*(one(*case) for case in cases)))
+        async def ask(messages: list[Message], **_: Any) -> Answer:
+            return Answer(text, "stop", Usage(), "recorded", from_cache=True)
+
+        return await _verdict(case, [Question(*q) for q in row["questions"]], ask)
+
+    async def all_of_them() -> list[Verdict | None]:
+        return [await one(case) for case in cases]
+
+    return asyncio.run(all_of_them())
+
+
+def outdated(path: Path, cases: Sequence[Case]) -> int:
+    """How many recorded answers were given to other questions than code asks of the case today."""
+    rows = _recorded(path)
+    known = [case for case in cases if (case.id, case.version) in rows]
+    return sum(rows[case.id, case.version]["questions"] != [list(astuple(q)) for q in asked(case)] for case in known)
+
+
+def _recorded(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    rows = map(json.loads, path.read_text("utf-8").splitlines())
+    return {(row["id"], row["version"]): row for row in rows}
+
+
+async def _verdict(case: Case, questions: Sequence[Question], ask: Ask) -> Verdict | None:
+    judge = Faithfulness()
+    try:
+        return await judge(case.source, case.rewrite, "", ask, title=case.title, form=case.form, questions=questions)
+    except (JudgeUndecided, CallFailed):
+        return None

@@ -1,15 +1,10 @@
-"""Count verdicts per fault and half, and print them as a Markdown table."""
+"""Count what was refused or asked about, and print the counts as a Markdown table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
-
-HONEST = "honest, refused"
-FACTS = ("number changed", "date shifted", "name swapped")
-ALL_FACTS = "number, date or name"
-"""Row that adds the three up."""
 
 
 @dataclass
@@ -36,31 +31,24 @@ class Cell:
 
 @dataclass
 class Table:
-    """Cells by row (half, fault) and column (a combination of checks)."""
+    """Cells by row and column. `first` heads the column of the rows' names."""
 
+    first: str
     columns: Sequence[str]
-    cells: dict[tuple[str, str, str], Cell] = field(default_factory=dict)
+    cells: dict[tuple[str, str], Cell] = field(default_factory=dict)
 
-    def count(self, half: str, row: str, refused: dict[str, bool]) -> None:
+    def count(self, row: str, refused: Mapping[str, bool]) -> None:
         """Enter one text: for each column whether it was refused; a column left out (undecided) is not counted."""
         for column, was in refused.items():
-            cell = self.cells.setdefault((half, row, column), Cell())
+            cell = self.cells.setdefault((row, column), Cell())
             cell.total += 1
             cell.refused += was
-        if row in FACTS:
-            self.count(half, ALL_FACTS, refused)
 
-    def cell(self, half: str, row: str, column: str) -> Cell:
-        return self.cells.get((half, row, column), Cell())
+    def cell(self, row: str, column: str) -> Cell:
+        return self.cells.get((row, column), Cell())
 
-    def markdown(self, halves: Iterable[str]) -> str:
-        rows = list(dict.fromkeys(row for _, row, _ in self.cells if row != ALL_FACTS))
-        if set(FACTS) <= set(rows):
-            rows.insert(rows.index(FACTS[-1]) + 1, ALL_FACTS)
-        lines = [f"| half | text | {' | '.join(self.columns)} |", f"|---|---|{'---|' * len(self.columns)}"]
-        for half in halves:
-            lines += [
-                f"| {half} | {row} | {' | '.join(str(self.cell(half, row, column)) for column in self.columns)} |"
-                for row in rows
-            ]
+    def markdown(self) -> str:
+        rows = dict.fromkeys(row for row, _ in self.cells)
+        lines = [f"| {self.first} | {' | '.join(self.columns)} |", f"|---|{'---|' * len(self.columns)}"]
+        lines += [f"| {row} | {' | '.join(str(self.cell(row, column)) for column in self.columns)} |" for row in rows]
         return "\n".join(lines)

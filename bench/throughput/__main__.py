@@ -4,7 +4,7 @@
     python -m tokenmill.bench.throughput --memory             # peak memory at 5,000 and 50,000 documents
 
 Both send to one local server of 200 ms per answer, 256 in flight. The pipeline runs with the judge and the embeddings
-off; form and coverage checks, cache, budget ledger and Parquet output are on.
+off; form and fact checks, cache, budget ledger and Parquet output are on.
 """
 
 from __future__ import annotations

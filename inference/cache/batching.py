@@ -17,6 +17,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections import deque
 from dataclasses import dataclass, field
+from typing import Any
 
 from tokenmill.inference.cache.base import Codec, Entry
 from tokenmill.inference.errors import BudgetSpent, CacheBroken
@@ -177,7 +178,7 @@ class BatchedCache(ABC):
 
     # Batching
 
-    def _begin(self) -> asyncio.Future:
+    def _begin(self) -> asyncio.Future[Any]:
         self._check_process()
         self._kick()
         return asyncio.get_running_loop().create_future()
@@ -251,9 +252,9 @@ class BatchedCache(ABC):
         for (_, _, future), entry in zip(puts, outcome.stored, strict=True):
             if not future.done():
                 future.set_result(entry)
-        for future in settled:
-            if not future.done():
-                future.set_result(None)
+        for waiting in settled:
+            if not waiting.done():
+                waiting.set_result(None)
         granted = zip(asks, outcome.granted, strict=True)
         return [ask for ask, fits in granted if self._must_wait(*ask, fits, outcome.spent)]
 
@@ -279,7 +280,7 @@ class BatchedCache(ABC):
         return False
 
 
-def fail(futures: list[asyncio.Future], error: Exception) -> None:
+def fail(futures: list[asyncio.Future[Any]], error: Exception) -> None:
     """Raise `error` in whoever still awaits one of `futures`."""
     for future in futures:
         if not future.done():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tokenmill.inference.cache.base import Cache
+from tokenmill.inference.cache.batching import BatchedCache
 from tokenmill.inference.cache.sqlite import SqliteCache
 from tokenmill.inference.errors import CacheBroken
 
@@ -30,7 +31,7 @@ def open_cache(location: str, *, run: str, budget: int | None = None) -> Cache:
             from tokenmill.inference.cache.redis import RedisCache
         except ImportError as error:
             raise CacheBroken("a Redis cache needs the redis package: pip install 'tokenmill[redis]'") from error
-        cache = RedisCache(location, run, budget)
+        cache: BatchedCache = RedisCache(location, run, budget)
     else:
         cache = SqliteCache(location, run, budget)
     cache.check()

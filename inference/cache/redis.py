@@ -208,7 +208,7 @@ class RedisCache(BatchedCache):
         wanted, self._wanted = self._wanted, {}
         keys = [f"tokenmill:answer:{address}" for address in wanted]
         try:
-            values = await self._insist(lambda client: client.mget(keys))
+            values: list[Any] = await self._insist(lambda client: client.mget(keys))
             entries = [None if value is None else self._entry(value) for value in values]
         except CacheBroken as error:
             fail(list(wanted.values()), error)
@@ -226,7 +226,7 @@ class RedisCache(BatchedCache):
         run = f"tokenmill:run:{self.run}"
         keys = [f"{run}:spent", f"{run}:owners", f"{run}:held:{self._owner}", f"{run}:last:{self._owner}"]
         keys += [f"tokenmill:answer:{address}" for address, _ in batch.puts]
-        arguments = [
+        arguments: list[bytes | str | int] = [
             self._owner,
             next(self._batches),
             batch.billed,

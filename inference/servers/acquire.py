@@ -23,7 +23,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tokenmill.inference.errors import RunStopped
-from tokenmill.inference.servers.launch import EngineMissing, Launch, clean_environment, launch_of, python_module
+from tokenmill.inference.servers.launch import Launch, ProgramMissing, clean_environment, launch_of, python_module
 from tokenmill.inference.spec import ModelSpec
 
 LINGER = 10.0
@@ -103,7 +103,7 @@ def acquire(
         return Lease(_openai_url(spec), spec.model)
     try:
         launch = launch_of(spec)
-    except EngineMissing as error:
+    except ProgramMissing as error:
         raise ServerFailed(str(error)) from None
     log = _log_file(launch, log_dir)
     for _ in range(_ATTEMPTS):

@@ -123,7 +123,7 @@ class Keeper:
             self._attend(_TICK * 2)
             if time.monotonic() >= probe_at:
                 probe_at = time.monotonic() + PROBE_EVERY
-                # A slow answer is a busy server; a refusal is one whose engine has died under its front end.
+                # A slow answer is a busy server; a refusal is one whose workers have died under its front end.
                 refused = refused + 1 if _refuses(self._port) else 0
                 if refused >= FAILED_PROBES:
                     self._stop_server()

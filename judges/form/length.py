@@ -18,7 +18,9 @@ class Length:
     """
 
     minimum: float = 0.4
+    """Least length, as a share of the source's."""
     maximum: float = 3.0
+    """Greatest length, as a multiple of the source's."""
     slack: int = 6
     """Words a rewrite may fall short of `minimum`; eight times as many may exceed `maximum` (a style's frame:
     questions, speakers, headings)."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tokenmill.judges.model.quotes import plain, stands_in
-from tokenmill.judges.model.voting import Claim, JudgeUndecided, QuotingJudge, line
-from tokenmill.schemas.json_schema import TEXT, array, choice, record
+from tokenmill.judges.model.voting import Claim, JudgeUndecided, Misquoted, QuotingJudge, line
+from tokenmill.schemas.answer_schema import TEXT, array, choice, record
 
 __all__ = ["CHECK", "KINDS", "SCHEMA", "Gaps", "JudgeUndecided"]
 
@@ -47,13 +47,13 @@ class Gaps(QuotingJudge):
 
     def verify(
         self, answer: dict[str, Any], source: str, rewrite: str, known: str = ""
-    ) -> tuple[list[Claim], list[str]]:
+    ) -> tuple[list[Claim], list[Misquoted]]:
         """Every quotation given must stand in its text, and the one that its kind needs must be given.
 
         A minor fault of the source does not make it wrong, and is no fault of the note: it is passed over.
         """
         claims: list[Claim] = []
-        wrong: list[str] = []
+        wrong: list[Misquoted] = []
         for fault in answer["faults"]:
             claim = Claim(
                 fault["kind"],
@@ -66,7 +66,7 @@ class Gaps(QuotingJudge):
                 continue
             complaint = _misquoted(claim, source, rewrite, known)
             if complaint:
-                wrong.append(complaint)
+                wrong.append(Misquoted(complaint, claim.major))
             else:
                 claims.append(claim)
         return claims, wrong

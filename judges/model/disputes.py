@@ -10,7 +10,7 @@ from tokenmill.judges.math import FinalAnswer
 from tokenmill.judges.model.quotes import stands_in
 from tokenmill.judges.model.voting import JudgeUndecided, line
 from tokenmill.prompts.fence import fence
-from tokenmill.schemas.json_schema import BOOLEAN, TEXT, record
+from tokenmill.schemas.answer_schema import BOOLEAN, TEXT, record
 from tokenmill.schemas.verdicts import Finding, Verdict
 
 from tokenmill import prompts

@@ -16,7 +16,7 @@ from tokenmill.inference.structured import StructuredAnswerInvalid, ask_json
 from tokenmill.judges.model.faithfulness import JudgeUndecided
 from tokenmill.judges.model.quotes import plain, stands_in
 from tokenmill.prompts.fence import defuse, fence
-from tokenmill.schemas.json_schema import TEXT, choice, record
+from tokenmill.schemas.answer_schema import TEXT, choice, record
 from tokenmill.schemas.tools import ToolSpec
 from tokenmill.schemas.verdicts import Finding, Verdict
 

@@ -6,10 +6,10 @@ must stand (`verify`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from tokenmill.inference.call import Ask, Message
 from tokenmill.inference.errors import RowError
@@ -17,7 +17,7 @@ from tokenmill.inference.gather import together
 from tokenmill.inference.structured import StructuredAnswerInvalid, ask_json
 from tokenmill.judges.model.quotes import plain
 from tokenmill.prompts.fence import defuse, fence
-from tokenmill.schemas.verdicts import Finding, Verdict
+from tokenmill.schemas.verdicts import Finding, Question, Verdict
 
 from tokenmill import prompts
 
@@ -39,6 +39,31 @@ class Claim:
     source: str
     rewrite: str
     major: bool
+
+
+class Misquoted(NamedTuple):
+    """A claim that a vote reported, and whose quotation is not where the vote says."""
+
+    why: str
+    """One line, for the judge."""
+    major: bool
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a vote is about."""
+
+    source: str
+    rewrite: str
+    context: str = ""
+    title: str = ""
+    form: str = ""
+    questions: tuple[Question, ...] = ()
+
+    @property
+    def known(self) -> str:
+        """What a reader knows besides the source."""
+        return f"{self.title}\n{self.context}"
 
 
 @dataclass(frozen=True)
@@ -95,43 +120,60 @@ class QuotingJudge:
 
     def verify(
         self, answer: dict[str, Any], source: str, rewrite: str, known: str = ""
-    ) -> tuple[list[Claim], list[str]]:
-        """The claims of a vote whose quotations stand where it says, and a line on each quotation that does not.
+    ) -> tuple[list[Claim], list[Misquoted]]:
+        """The claims of a vote whose quotations stand where it says, and those whose quotations do not.
         `known` is what a reader knows besides: title and context."""
         raise NotImplementedError
+
+    def render(self, case: Case) -> list[Message]:
+        """The messages that ask for a vote."""
+        return prompts.load(self.prompt).render(
+            title=block(case.title, "title"),
+            context=block(case.context, "context"),
+            source=fence(case.source, "source"),
+            rewrite=fence(case.rewrite, "rewrite"),
+        )
+
+    def answered(self, answer: dict[str, Any], case: Case) -> list[Claim]:
+        """Claims that follow from a vote's answers to questions, where its schema has them."""
+        return []
 
     @property
     def prompt_names(self) -> tuple[str, ...]:
         """Names of all prompts that a judgement may use."""
         return self.prompt, self.requote, REPAIR
 
-    async def __call__(self, source: str, rewrite: str, context: str, ask: Ask, *, title: str = "") -> Verdict:
-        """Judge `rewrite` against `source`. `context` is what a reader already knows: the source before this chunk.
+    async def __call__(
+        self,
+        source: str,
+        rewrite: str,
+        context: str,
+        ask: Ask,
+        *,
+        title: str = "",
+        form: str = "",
+        questions: Sequence[Question] = (),
+    ) -> Verdict:
+        """Judge `rewrite` against `source`. `context` is what a reader already knows: the source before this chunk; `form` is
+        what the writer was asked for, `questions` what code found unmatched.
 
         Raises:
             JudgeUndecided: no vote was usable.
             tokenmill.inference.errors.CallRefused: the endpoint will never answer this.
         """
-        known = f"{title}\n{context}"
-        messages = prompts.load(self.prompt).render(
-            title=_block(title, "title"),
-            context=_block(context, "context"),
-            source=fence(source, "source"),
-            rewrite=fence(rewrite, "rewrite"),
-        )
+        case = Case(source, rewrite, context, title, form, tuple(questions))
+        messages = self.render(case)
         enough = self.votes // 2 + 1
-        votes = await self._ask(range(enough), messages, source, rewrite, known, ask)
+        votes = await self._ask(range(enough), messages, case, ask)
         decided = {self._passes(vote) for vote in votes if vote.decided}
         if len(votes) < self.votes and not (len(decided) == 1 and all(vote.decided for vote in votes)):
-            votes += await self._ask(range(enough, self.votes), messages, source, rewrite, known, ask)
+            votes += await self._ask(range(enough, self.votes), messages, case, ask)
         return self._verdict(votes)
 
     async def _ask(self, attempts: Iterable[int], *case: Any) -> list[Vote]:
         return await together(self._vote(attempt, *case) for attempt in attempts)
 
-    async def _vote(
-        self, attempt: int, messages: list[Message], source: str, rewrite: str, known: str, ask: Ask
-    ) -> Vote:
+    async def _vote(self, attempt: int, messages: list[Message], case: Case, ask: Ask) -> Vote:
         temperature = self.temperature if self.temperature is not None else (0.0 if self.votes == 1 else 0.7)
         conversation = messages
         for again in (False, True):
@@ -149,11 +191,15 @@ class QuotingJudge:
                 )
             except StructuredAnswerInvalid:
                 return Vote(False)
-            claims, wrong = self.verify(answer.value, source, rewrite, known)
-            if claims or not wrong:
+            claims, wrong = self.verify(answer.value, case.source, case.rewrite, case.known)
+            claims += self.answered(answer.value, case)
+            # A grave fault is not passed over for a slip in its quotation, whatever else the vote has shown.
+            if not any(one.major for one in wrong) if claims else not wrong:
+                return Vote(True, tuple(claims), len(wrong))
+            if again and claims:
                 return Vote(True, tuple(claims), len(wrong))
             if not again:
-                quotes = "\n".join(f"- {quote}" for quote in wrong)
+                quotes = "\n".join(f"- {one.why}" for one in wrong)
                 conversation = [
                     *messages,
                     {"role": "assistant", "content": defuse(answer.answers[-1].text)},
@@ -187,7 +233,8 @@ def line(text: str, limit: int = 300) -> str:
     return " ".join(defuse(text[: 2 * limit]).split())[:limit]
 
 
-def _block(text: str, label: str) -> str:
+def block(text: str, label: str) -> str:
+    """A fenced text and an empty line; nothing for an empty text."""
     return f"{fence(text, label)}\n\n" if text.strip() else ""
 
 

@@ -19,10 +19,10 @@ from functools import lru_cache
 from typing import Any
 
 import orjson
-import re2
-from jsonschema import Draft202012Validator, ValidationError, validators
+from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 from referencing import Registry
+from tokenmill.schemas.json_schema import compiled, found, linear
 
 OPERATORS = {
     "equals": "the value, or for text the same words whatever the case; numbers and dates by what they mean",
@@ -46,11 +46,6 @@ OPERATORS = {
 
 LISTS = frozenset(["one_of", "same_items", "between", "near"])
 ORDERED = frozenset(["between", "near", "at_least", "at_most"])
-MAX_PATTERN = 500
-_MAX_TEXT = 100_000
-_RE2 = re2.Options()
-_RE2.log_errors = False
-_RE2.max_mem = 1 << 20
 _NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}.*)?")
 _PHONE = re.compile(r"\+?[\d\s().-]{7,24}")
@@ -94,7 +89,7 @@ def _operand_fault(op: str, value: Any) -> str:
         return "the value is text"
     try:
         if op == "matches":
-            _pattern(value)
+            compiled(value)
         if op == "schema":
             _validator(value)
     except ValueError as error:
@@ -179,7 +174,7 @@ def _meets(op: str, value: Any, wanted: Any) -> bool:
             return (low is None or _not_above(low, value)) and (high is None or _not_above(value, high))
         case "matches":
             written = value if isinstance(value, str) else _text(value)
-            return not isinstance(value, dict | list) and _pattern(wanted).search(written[:_MAX_TEXT]) is not None
+            return not isinstance(value, dict | list) and found(wanted, written)
         case "schema":
             return _validator(wanted).is_valid(value)
         case "count":
@@ -283,36 +278,6 @@ def _not_above(low: Any, high: Any) -> bool:
     return isinstance(a, Decimal) and isinstance(b, Decimal) and a <= b
 
 
-@lru_cache(maxsize=4096)
-def _pattern(pattern: str) -> Any:
-    """RE2 matches in linear time, so a pattern that a model wrote cannot hang a worker."""
-    if len(pattern) > MAX_PATTERN:
-        raise ValueError(f"the pattern is longer than {MAX_PATTERN} characters")
-    try:
-        return re2.compile(pattern, _RE2)
-    except re2.error as error:
-        said = error.args[0] if error.args else error
-        said = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
-        raise ValueError(f"no regular expression that RE2 reads: {said[:200]}") from None
-
-
-def _pattern_keyword(validator: Any, pattern: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-    if isinstance(instance, str) and not _pattern(pattern).search(instance[:_MAX_TEXT]):
-        yield ValidationError("the text does not match the pattern")
-
-
-def _properties_keyword(validator: Any, patterns: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-    for pattern, part in patterns.items() if isinstance(instance, dict) else ():
-        for key, value in instance.items():
-            if _pattern(pattern).search(key):
-                yield from validator.descend(value, part, path=key, schema_path=pattern)
-
-
-_LinearValidator = validators.extend(
-    Draft202012Validator, {"pattern": _pattern_keyword, "patternProperties": _properties_keyword}
-)
-
-
 @lru_cache(maxsize=1024)
 def _validator(text: str) -> Any:
     """A validator that neither backtracks nor fetches: references lead into the schema itself only."""
@@ -327,8 +292,10 @@ def _validator(text: str) -> Any:
         if not str(reference).startswith("#"):
             raise ValueError("a schema may refer to itself only")
     for pattern in _patterns(schema):
-        _pattern(pattern)
-    return _LinearValidator(schema, registry=Registry())
+        compiled(pattern)
+    if "patternProperties" in text and "unevaluatedProperties" in text:
+        raise ValueError("a schema cannot have patternProperties and unevaluatedProperties")
+    return linear(Draft202012Validator)(schema, registry=Registry())
 
 
 def _references(schema: Any) -> Iterator[Any]:

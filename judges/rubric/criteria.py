@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 from tokenmill.judges.rubric.conditions import OPERATORS, Condition
 from tokenmill.schemas.agentic import ANSWER, CALL, CRITERIA, FORBIDDEN, ORDER, STATE, Criterion
-from tokenmill.schemas.json_schema import BOOLEAN, TEXT, Schema, array, choice, record
+from tokenmill.schemas.answer_schema import BOOLEAN, TEXT, Schema, array, choice, record
 from tokenmill.schemas.tools import dump
 
 SEQUENCE, SAME_TURN, AFTER_USER = "sequence", "same_turn", "after_user"

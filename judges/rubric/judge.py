@@ -20,7 +20,7 @@ from tokenmill.judges.rubric.evidence import Evidence
 from tokenmill.judges.rubric.transcript import found, transcript
 from tokenmill.prompts.fence import defuse, fence
 from tokenmill.schemas.agentic import Criterion, CriterionVerdict, Quote
-from tokenmill.schemas.json_schema import BOOLEAN, TEXT, array, choice, record
+from tokenmill.schemas.answer_schema import BOOLEAN, TEXT, array, choice, record
 
 from tokenmill import prompts
 

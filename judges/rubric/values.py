@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
 
-from tokenmill.judges.facts.extract import extract
+from tokenmill.judges.facts.quantities import read
 from tokenmill.judges.model.quotes import stands_in
 from tokenmill.judges.rubric.conditions import number
 
@@ -87,9 +87,8 @@ def _numbers(text: str) -> frozenset[Decimal]:
     cleaned = _LIST_MARKER.sub(" ", text)
     for match in _DIGITS.finditer(cleaned):
         found.update(_readings(match[0]))
-    for key in extract(cleaned).offers:
-        if key[:1].isdigit() and (value := _decimal(key)) is not None:
-            found.add(value)
+    for quantity in read(cleaned):
+        found.update(Decimal(repr(amount)) for dimension, amount, _ in quantity.readings if not dimension)
     return frozenset(found)
 
 
@@ -167,7 +166,7 @@ def _tells_date(text: str, wanted: str) -> bool:
     other_year = rf"{_NAMES}\.? (?:the )?{day.day}(?:st|nd|rd|th)?,? (?!{day.year})(?:19|20)\d\d\b"
     other_year += rf"|\b{day.day}(?:st|nd|rd|th)? (?:of )?{_NAMES},? (?!{day.year})(?:19|20)\d\d\b"
     rest = re.sub(other_year, " ", re.sub(rf"(?!{day.year})\b\d{{4}}-\d\d-\d\d", " ", text), flags=re.IGNORECASE)
-    if f"{day.month}/{day.day}" in extract(rest).offers:
+    if any(("date", day.month * 100 + day.day, 1.0) in quantity.readings for quantity in read(rest)):
         return True
     if re.search(rf"\bthe {day.day}(?:st|nd|rd|th)\b(?! of)", text, re.IGNORECASE) and not _MONTH_NAME.search(text):
         return True

@@ -65,7 +65,8 @@ def run(options: ChainOptions, beam_args: Sequence[str]) -> int:
         return chain_estimate.preview(options)
     for stage in CHAIN[1:]:  # what is wrong with a later stage is told before the first one has cost anything
         stage.make(options)
-    output, produced, done = options.output, options.input, []
+    output, produced = options.folder, options.input
+    done: list[dict[str, Any]] = []
     options = replace(options, account=f"agentic {whole_path(output)}")
     OutputFolder(output).check_ours()
     for number, stage in enumerate(CHAIN, 1):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +23,6 @@ from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import models_of
 from tokenmill.pipelines.runs.preflight import check_models
 from tokenmill.pipelines.runs.preview import present
-from tokenmill.pipelines.runs.read_rows import parsed_rows
 from tokenmill.pipelines.runs.terminal import Terminal
 from tokenmill.schemas.agentic import LEVELS, Agent, AgentTask, ReferenceCall
 from tokenmill.schemas.tools import dump
@@ -36,7 +35,7 @@ STATE = dump({"Record": {str(number): {"text": "word " * 60} for number in range
 CALLS = 2
 """Calls of an ordinary task's solution."""
 
-Totals = dict[tuple[str, str], tuple[Plan, Plan]]
+Totals = dict[tuple[str, ...], tuple[Plan, Plan]]
 """(expected, at most) by stage and role."""
 
 
@@ -73,8 +72,9 @@ def show(options: Any) -> int:
     return OK
 
 
-def _toolsets(agents: Job) -> Iterator[ToolSet]:
-    return parsed_rows(agents.found.pieces, agents.parser, agents.max_row_bytes)
+def _toolsets(agents: Job) -> Iterable[ToolSet]:
+    assert agents.found is not None  # drawn already
+    return agents.rows(agents.found.pieces)
 
 
 def _add(totals: Totals, stage: str, plans: tuple[dict[str, Plan], dict[str, Plan]]) -> None:

@@ -7,17 +7,17 @@ from functools import partial
 
 from tokenmill.inference.spec import parse_spec
 from tokenmill.judges.embedding.similarity import Similarity
-from tokenmill.judges.facts.coverage import Coverage
 from tokenmill.judges.model.faithfulness import Faithfulness
 from tokenmill.pipelines.knowledge.dag import Knowledge, build
-from tokenmill.pipelines.knowledge.rephrase import Checks, Rephrase
+from tokenmill.pipelines.knowledge.rephrase import REPAIR_TEMPLATE, Checks, Rephrase
 from tokenmill.pipelines.knowledge.style_pairs import draw_pairs, pairs
 from tokenmill.pipelines.runs.embedding import embedder
-from tokenmill.pipelines.runs.job import Job
+from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command, one
 from tokenmill.pipelines.runs.options import TextOptions, is_embedded, of_checking, of_writing, roles
 from tokenmill.pipelines.transforms.documents import DocumentParser
 from tokenmill.schemas.flags import checked, positive, shaping
+from tokenmill.schemas.knowledge import RephrasingTask
 
 from tokenmill import prompts
 
@@ -62,7 +62,6 @@ def job(options: KnowledgeOptions) -> Job:
         chunk_tokens=options.chunk_tokens,
         repairs=options.repairs,
         checks=Checks(
-            coverage=Coverage(),
             similarity=None if options.no_similarity else Similarity(embedder(options)),
             judge=judge,
         ),
@@ -74,7 +73,7 @@ def job(options: KnowledgeOptions) -> Job:
             f"--rephrasings {options.rephrasings}: the Kimi K2 report rephrases a corpus at most {USUAL} times; "
             "more is for experiments"
         )
-    used = [step.template, *sorted({name for pair in pairs() for name in pair})]
+    used = [step.template, REPAIR_TEMPLATE, *sorted({name for pair in pairs() for name in pair})]
     if judge is not None:
         used += judge.prompt_names
     return Job(
@@ -106,10 +105,9 @@ def job(options: KnowledgeOptions) -> Job:
 COMMAND = Command("knowledge", KnowledgeOptions, one(job))
 
 
-def estimate(step: Rephrase, task) -> tuple[dict, dict]:
+def estimate(step: Rephrase, task: RephrasingTask) -> tuple[dict[str, Plan], dict[str, Plan]]:
     """Calls and tokens that one task takes, when nothing is refused and when every chunk uses all its tries."""
     from tokenmill.pipelines.rollouts.chunking import chunk, count_tokens
-    from tokenmill.pipelines.runs.job import Plan
 
     chunks = chunk(task.document.text, step.chunk_tokens, task.document.language)
     prompt = completion = judged = 0
@@ -125,13 +123,9 @@ def estimate(step: Rephrase, task) -> tuple[dict, dict]:
     if step.checks.judge is not None:
         fixed = sum(count_tokens(text) for _, text in prompts.load(step.checks.judge.prompt).parts)
         votes = step.checks.judge.votes
-        windows = -(-judged // step.judged_tokens) if len(chunks) > 1 else 0
-        calls = (len(chunks) + windows) * votes
-        again = judged if windows else 0
-        judge = Plan(calls, fixed * calls + round((judged + again) * 2.1) * votes, 80 * calls)
-        repeated = Plan(
-            len(chunks) * votes, fixed * len(chunks) * votes + round(judged * 2.1) * votes, 240 * len(chunks) * votes
-        )
+        calls = -(-judged // step.judged_tokens) * votes
+        judge = Plan(calls, fixed * calls + round(judged * 2.2) * votes, 100 * calls)
         expected["judge"] = judge
-        most["judge"] = judge + repeated.scaled(step.repairs)
+        most["judge"] = judge.scaled(tries)
+        most["writer"] += writer.scaled(step.repairs)
     return expected, most

@@ -7,17 +7,20 @@ rewritten chunks are put together as one passage. Everything here is a plain cor
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from tokenmill.inference.call import Ask
+from tokenmill.inference.call import Ask, Message
 from tokenmill.judges.embedding.similarity import Similarity
-from tokenmill.judges.facts.coverage import Coverage
-from tokenmill.judges.facts.tables import ordinary
+from tokenmill.judges.facts.check import CHECK as FACTS
+from tokenmill.judges.facts.check import FactCheck, questions
+from tokenmill.judges.facts.names import ordinary
+from tokenmill.judges.facts.quantities import read
 from tokenmill.judges.form.checks import FormChecks
 from tokenmill.judges.form.language import detect
 from tokenmill.judges.model.faithfulness import Faithfulness
+from tokenmill.judges.model.quotes import stands_in
 from tokenmill.pipelines.rollouts.chunking import Chunk, chunk, join, tail
 from tokenmill.pipelines.rollouts.progress import Progress, Refusal
 from tokenmill.pipelines.rollouts.repair import corrections, write_text
@@ -32,12 +35,11 @@ from tokenmill import prompts
 TEMPLATE = "knowledge/rephrase"
 BRIEF_TEMPLATE = "knowledge/rephrase_brief"
 """For models of some hundred million parameters, which lose their way in long instructions."""
+REPAIR_TEMPLATE = "knowledge/repair"
 STAGE = "rewrite"
 CHUNKS_BEFORE = 3
 """Chunks of the source before the one to be rewritten: the writer sees their end, and what stands in them is known to the
-checks."""
-CHARACTERS_WRITTEN = 2000
-"""Of the end of the rewrite so far, which is known to the checks, too."""
+checks. What was written of them is not: an invention must not license the next."""
 
 
 @dataclass(frozen=True)
@@ -45,15 +47,23 @@ class Checks:
     """The fidelity checks, cheapest first; None switches one off."""
 
     form: FormChecks = field(default_factory=FormChecks)
-    coverage: Coverage | None = field(default_factory=Coverage)
+    facts: FactCheck | None = field(default_factory=FactCheck)
     similarity: Similarity | None = field(default_factory=Similarity)
     judge: Faithfulness | None = field(default_factory=Faithfulness)
 
 
 @dataclass
 class _Written(Progress):
-    text: str = ""
-    """The rewrite so far."""
+    parts: list[str] = field(default_factory=list)
+    """The rewrites of the chunks so far."""
+
+    def text(self, chunks: Sequence[Chunk], start: int = 0, end: int | None = None) -> str:
+        """The rewrites of chunks `start` to `end`, stitched."""
+        stitched = ""
+        for index, part in list(enumerate(self.parts))[start:end]:
+            new_paragraph = index > start and chunks[index - 1].ends_paragraph
+            stitched = join(stitched, part, new_paragraph=new_paragraph)
+        return stitched
 
 
 @dataclass(frozen=True)
@@ -66,14 +76,15 @@ class Rephrase:
     """Whether to use the short prompt, for very small models."""
     seed: int = 0
     chunk_tokens: int = 256
+    """Target size of a chunk."""
     repairs: int = 2
     """Further attempts at a chunk that a check refused."""
     tail_tokens: int = 160
     """How much of what was already rewritten the next call sees."""
     before_tokens: int = 96
     """How much of the source before the chunk it sees."""
-    judged_tokens: int = 1000
-    """Source tokens that the judge compares at a time when it reads the whole passage again."""
+    judged_tokens: int = 800
+    """Source tokens that the judge compares at a time."""
     temperature: float = 0.7
     top_p: float = 0.95
     checks: Checks = field(default_factory=Checks)
@@ -83,21 +94,23 @@ class Rephrase:
 
     async def __call__(self, task: RephrasingTask, ask: Ask) -> Accepted | Rejected:
         """Raises: tokenmill.inference.errors.RowError, when a model cannot be brought to answer."""
-        document, progress = task.document, _Written(ask)
-        chunks = chunk(document.text, self.chunk_tokens, document.language)
-        pairs: list[tuple[Chunk, str]] = []
-        for index, part in enumerate(chunks):
-            rewrite, refusal = await self._rewrite(task, chunks, index, progress)
+        progress = _Written(ask)
+        chunks = chunk(task.document.text, self.chunk_tokens, task.document.language)
+        for index in range(len(chunks)):
+            rewrite, refusal = await self._write(task, chunks, index, progress)
             if refusal is not None:
-                return self._rejected(task, progress, refusal, len(chunks))
-            new_paragraph = index > 0 and chunks[index - 1].ends_paragraph
-            progress.text = join(progress.text, rewrite, new_paragraph=new_paragraph)
-            pairs.append((part, rewrite))
+                return self._rejected(task, progress, refusal, chunks)
+            progress.parts.append(rewrite)
+        for start, end in self._windows(chunks) if self.checks.judge is not None else ():
+            if refusal := await self._judge(task, chunks, start, end, progress):
+                return self._rejected(task, progress, refusal, chunks)
         if len(chunks) > 1:
-            refusal = await self._judge_whole(task, pairs, progress)
-            if refusal is not None:
-                return self._rejected(task, progress, refusal, len(chunks))
-        return Accepted(Rephrasing(**self._columns(task, progress, progress.text, len(chunks))))
+            text = progress.text(chunks)
+            verdicts = await self._without_judge(task, task.document.text, text, task.document.title)
+            progress.add(verdicts, WHOLE, 0)
+            if refused := first_refusal(verdicts):
+                return self._rejected(task, progress, Refusal(STAGE, WHOLE, task.document.text, text, refused), chunks)
+        return Accepted(Rephrasing(**self._columns(task, progress, progress.text(chunks), len(chunks))))
 
     def warm(self) -> None:
         """Load what the checks need, so that no rollout waits for it in the middle of others."""
@@ -107,34 +120,131 @@ class Rephrase:
         """Load plain data, which worker processes may share when they are forked."""
         detect("Tento text je napsán česky, aby se načetl model.")
         ordinary("unusualness")
+        read("twelve km")
 
     def failed(self, task: RephrasingTask, error: str, message: str) -> FailedRow:
         return failed_row(task.id, "rollout", error, message, task.document.text, task.document)
 
-    async def _rewrite(
+    async def _write(
         self, task: RephrasingTask, chunks: Sequence[Chunk], index: int, progress: _Written
     ) -> tuple[str, Refusal | None]:
-        """The chunk rewritten so that every check passes, or what the last attempt was refused for."""
-        part, title = chunks[index], task.document.title
-        before = "".join(c.text for c in chunks[max(0, index - CHUNKS_BEFORE) : index])
-        context = "\n".join((title, before, progress.text[-CHARACTERS_WRITTEN:]))
+        """The chunk written so that every check without a model passes, or what the last attempt was refused for."""
+        part = chunks[index]
+        context = "\n".join((task.document.title, self._before(chunks, index)))
 
         async def verify(rewrite: str, finish_reason: str) -> list[Verdict]:
-            """Cheapest checks first; a refusal spares the dearer ones."""
-            verdicts = await self._without_judge(task, part.body, rewrite, context, finish_reason)
-            if self.checks.judge is not None and first_refusal(verdicts) is None:
-                verdicts.append(await self.checks.judge(part.body, rewrite, context, progress, title=title))
-            return verdicts
+            return await self._without_judge(task, part.body, rewrite, context, finish_reason)
+
+        def messages(verdicts: Sequence[Verdict], refused: str) -> list[Message]:
+            if verdicts and not self.brief and all(v.passed or v.check == FACTS for v in verdicts):
+                return self._corrected(task, chunks, index, refused, verdicts)
+            return self.messages(task, chunks, index, self._before(chunks, index), progress.text(chunks), verdicts)
 
         return await write_text(
-            self,
-            lambda verdicts: self.messages(task, chunks, index, before, progress.text, verdicts),
-            verify,
-            progress,
-            stage=STAGE,
-            chunk=index,
-            source=part.body,
-            max_tokens=part.tokens * 2 + 192,
+            self, messages, verify, progress, stage=STAGE, chunk=index, source=part.body, max_tokens=_room(part)
+        )
+
+    async def _judge(
+        self, task: RephrasingTask, chunks: Sequence[Chunk], start: int, end: int, progress: _Written
+    ) -> Refusal | None:
+        """Have the judge read chunks `start` to `end`; what it finds is mended where it stands, and that is read again."""
+        judge, document = self.checks.judge, task.document
+        assert judge is not None
+        for attempt in range(self.repairs + 1):
+            source = "".join(part.text for part in chunks[start:end]).strip()
+            rewrite, before = progress.text(chunks, start, end), self._before(chunks, start)
+            context = "\n".join((document.title, before))
+            verdict = await judge(
+                source,
+                rewrite,
+                tail(before, self.before_tokens),
+                progress,
+                title=document.title,
+                form=self._form(task),
+                questions=questions(source, rewrite, context, document.language) if self.checks.facts else (),
+            )
+            progress.add([verdict], start, attempt)
+            if verdict.passed:
+                return None
+            refusal = Refusal(STAGE, start if end - start == 1 else WHOLE, source, rewrite, verdict)
+            if attempt == self.repairs:
+                return refusal
+            faulty = self._places(verdict, chunks, progress, start, end)
+            for index in faulty:
+                if refused := await self._mend(task, chunks, index, verdict, progress, attempt + 1):
+                    return refused
+            start, end = faulty[0], faulty[-1] + 1
+        raise AssertionError("unreachable")
+
+    def _places(self, verdict: Verdict, chunks: Sequence[Chunk], progress: _Written, start: int, end: int) -> list[int]:
+        """The chunks that a verdict's quotations stand in; all of them where it quotes nothing that is in one."""
+        found = {
+            index
+            for finding in verdict.findings
+            for index in range(start, end)
+            if stands_in(finding.rewrite, progress.parts[index])
+            or (not finding.rewrite and stands_in(finding.source, chunks[index].text))
+        }
+        return sorted(found) or list(range(start, end))
+
+    async def _mend(
+        self,
+        task: RephrasingTask,
+        chunks: Sequence[Chunk],
+        index: int,
+        verdict: Verdict,
+        progress: _Written,
+        attempt: int,
+    ) -> Refusal | None:
+        """Write a chunk again with a verdict's findings in view; what it is refused for, where it no longer passes."""
+        part, refused = chunks[index], progress.parts[index]
+        mine = [
+            finding
+            for finding in verdict.findings
+            if stands_in(finding.rewrite, refused) or not stands_in(finding.rewrite, progress.text(chunks))
+        ]
+        context = "\n".join((task.document.title, self._before(chunks, index)))
+        verdicts = [replace(verdict, findings=tuple(mine) or verdict.findings)]
+        text, failed = refused, verdicts[0]
+        for again in range(attempt, self.repairs + 1):
+            answer = await progress(
+                self._corrected(task, chunks, index, text, verdicts),
+                max_tokens=_room(part),
+                attempt=self.repairs + again,  # those below are of the first writing
+                seed=self.seed + again,
+                temperature=self.temperature,
+                top_p=self.top_p,
+            )
+            progress.attempts += 1
+            text = answer.text.strip()
+            verdicts = await self._without_judge(task, part.body, text, context, answer.finish_reason)
+            progress.add(verdicts, index, self.repairs + again)
+            if (missed := first_refusal(verdicts)) is None:
+                progress.parts[index] = text
+                return None
+            failed = missed
+        return Refusal(STAGE, index, part.body, text, failed)
+
+    def _before(self, chunks: Sequence[Chunk], index: int) -> str:
+        """The source just before a chunk."""
+        return "".join(part.text for part in chunks[max(0, index - CHUNKS_BEFORE) : index])
+
+    def _form(self, task: RephrasingTask) -> str:
+        """Style and perspective in a few words, for the judge."""
+        return "; ".join(str(prompts.load(name).meta["brief"]) for name in (task.style, task.perspective))
+
+    def _corrected(
+        self, task: RephrasingTask, chunks: Sequence[Chunk], index: int, refused: str, verdicts: Sequence[Verdict]
+    ) -> list[Message]:
+        """The messages that ask to mend a rewrite: its own text, and what is wrong with it in the words of both texts."""
+        before = self._before(chunks, index)
+        return prompts.load(REPAIR_TEMPLATE).render(
+            **wording(task.style, task.perspective, self.brief),
+            title=fence(task.document.title, "title") if task.document.title else "",
+            source_before=fence(tail(before, self.before_tokens), "source-before") if before.strip() else "",
+            passage=fence(chunks[index].body, "passage"),
+            refused=fence(refused, "rewrite"),
+            findings=corrections(verdicts, quoting=True),
         )
 
     def messages(
@@ -179,48 +289,29 @@ class Rephrase:
             context=context,
             prompt_text=self.wording(task),
         )
-        if checks.coverage is not None:
-            verdicts.append(checks.coverage(source, rewrite, context, language))
+        if checks.facts is not None:
+            verdicts.append(checks.facts(source, rewrite, context, language))
         if checks.similarity is not None and first_refusal(verdicts) is None:
             verdicts.append(await checks.similarity(source, rewrite))
         return verdicts
 
-    async def _judge_whole(
-        self, task: RephrasingTask, pairs: Sequence[tuple[Chunk, str]], progress: _Written
-    ) -> Refusal | None:
-        """Check the stitched passage against the whole document; the judge reads it in windows of several chunks."""
-        text, title, written, judge = task.document.text, task.document.title, progress.text, self.checks.judge
-        verdicts = await self._without_judge(task, text, written, title)
-        for source, rewrite, context in self._windows(pairs) if judge is not None else ():
-            if first_refusal(verdicts) is not None:
-                break
-            verdicts.append(await judge(source, rewrite, f"{title}\n{context}", progress, title=title))
-        progress.add(verdicts, WHOLE, 0)
-        refused = first_refusal(verdicts)
-        return refused and Refusal(STAGE, WHOLE, text, written, refused)
-
-    def _windows(self, pairs: Sequence[tuple[Chunk, str]]) -> Iterator[tuple[str, str, str]]:
-        """(source, rewrite, source before) of consecutive chunks of about `judged_tokens`, each window beginning with the
-        last chunk of the one before, so that every seam is read."""
-        start = 0
-        while start < len(pairs) - 1:
-            end, size = start, 0
-            while end < len(pairs) and (end < start + 2 or size + pairs[end][0].tokens <= self.judged_tokens):
-                size += pairs[end][0].tokens
-                end += 1
-            source = "".join(part.text for part, _ in pairs[start:end])
-            rewrite = ""
-            for number in range(start, end):
-                new_paragraph = number > start and pairs[number - 1][0].ends_paragraph
-                rewrite = join(rewrite, pairs[number][1], new_paragraph=new_paragraph)
-            yield source.strip(), rewrite, pairs[start - 1][0].text if start else ""
-            start = end - 1
+    def _windows(self, chunks: Sequence[Chunk]) -> Iterator[tuple[int, int]]:
+        """Consecutive chunks of about `judged_tokens` that the judge reads at a time, seams between them included."""
+        start, size = 0, 0
+        for index, part in enumerate(chunks):
+            if index > start and size + part.tokens > self.judged_tokens:
+                yield start, index
+                start, size = index, 0
+            size += part.tokens
+        yield start, len(chunks)
 
     def _columns(self, task: RephrasingTask, progress: _Written, text: str, chunks: int) -> dict[str, Any]:
         document = task.document
         used = [self.template, task.style, task.perspective]
         if self.checks.judge is not None:
             used += self.checks.judge.prompt_names
+        if not self.brief:
+            used.append(REPAIR_TEMPLATE)
         return {
             "id": task.id,
             "text": text,
@@ -233,12 +324,19 @@ class Rephrase:
             **progress.columns(document, self.model, used, self.seed, chunks),
         }
 
-    def _rejected(self, task: RephrasingTask, progress: _Written, refusal: Refusal, chunks: int) -> Rejected:
-        text = progress.text
-        if refusal.chunk != WHOLE:
+    def _rejected(
+        self, task: RephrasingTask, progress: _Written, refusal: Refusal, chunks: Sequence[Chunk]
+    ) -> Rejected:
+        text = progress.text(chunks)
+        if len(progress.parts) < len(chunks):
             text = join(text, refusal.text, new_paragraph=True)
-        row = RefusedRephrasing(**self._columns(task, progress, text, chunks), **refusal.columns)
+        row = RefusedRephrasing(**self._columns(task, progress, text, len(chunks)), **refusal.columns)
         return Rejected(row, row.reason)
+
+
+def _room(part: Chunk) -> int:
+    """Tokens that a rewrite of a chunk may take."""
+    return part.tokens * 2 + 192
 
 
 def wording(style: str, perspective: str, brief: bool) -> dict[str, str]:

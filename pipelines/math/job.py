@@ -67,7 +67,7 @@ class MathOptions(TextOptions):
 def job(options: MathOptions) -> Job:
     """The configured job."""
     judge = None if options.no_judge else Gaps(votes=options.votes)
-    reader = judge and Faithfulness(prompt="math/judge_translation", votes=options.votes)
+    reader = Faithfulness(prompt="math/judge_translation", votes=options.votes) if judge else None
     chosen = roles(options, "writer", *(["judge"] if judge else []))
     parser = ProblemParser(**options.named_columns())
     selected = language_codes(options.languages)

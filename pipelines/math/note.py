@@ -79,6 +79,7 @@ class WriteNote:
     judge_model: str = ""
     seed: int = 0
     chunk_tokens: int = 512
+    """Target size of a passage of a document."""
     repairs: int = 2
     """Further attempts at a note that a check refused."""
     tail_tokens: int = 200
@@ -138,7 +139,7 @@ class WriteNote:
                 english[text], refusal = await self.translate(problem, text, WHOLE, progress)
                 if refusal is not None:
                     return refusal
-            part = Part(*(english.get(text, text) for text in (part.source, part.answer)))
+            part = Part(english.get(part.source, part.source), english.get(part.answer, part.answer))
             progress.translation = part.text
         return await self._note(task, part, progress)
 
@@ -191,7 +192,7 @@ class WriteNote:
         refused = next((v for v in verdicts if v.reason == "source_wrong"), first_refusal(verdicts))
         if text or refused:
             progress.take(note, text)
-        return refused and Refusal("note", part.index, part.text, text, refused)
+        return Refusal("note", part.index, part.text, text, refused) if refused else None
 
     async def _verdicts(self, task: NoteTask, part: Part, note: Note, text: str, progress: _Written) -> list[Verdict]:
         """Verdicts on one note, cheapest checks first; a refusal spares the judge."""
@@ -286,7 +287,7 @@ def unrepairable(verdicts: Sequence[Verdict]) -> bool:
 
 def _refused(verdicts: Sequence[Verdict], stage: str, source: str, text: str) -> Refusal | None:
     verdict = first_refusal(verdicts)
-    return verdict and Refusal(stage, WHOLE, source, text, verdict)
+    return Refusal(stage, WHOLE, source, text, verdict) if verdict else None
 
 
 def _block(text: str, label: str) -> str:

@@ -28,6 +28,7 @@ class Translate:
     judge: Faithfulness | None = field(default_factory=lambda: Faithfulness(prompt="math/judge_translation"))
     """Looks for what is left out or changed; None switches it off."""
     repairs: int = 2
+    """Further attempts at a translation that a check refused."""
     seed: int = 0
     temperature: float = 0.2
     top_p: float = 0.95
@@ -53,7 +54,7 @@ class Translate:
 
         return await write_text(
             self,
-            lambda verdicts: self.messages(text, language, verdicts),
+            lambda verdicts, _: self.messages(text, language, verdicts),
             verify,
             progress,
             stage="translation",

@@ -15,7 +15,9 @@ from tokenmill.pipelines.report.card_metadata import card_metadata, counted, typ
 from tokenmill.pipelines.report.licenses import hub_license, obligations
 from tokenmill.pipelines.report.masking import masked, masked_command, masked_text
 from tokenmill.pipelines.report.stages import stage_line
-from tokenmill.pipelines.report.survey import RATIO_MAX, Survey, quantile, survey_run
+from tokenmill.pipelines.report.survey import survey_run
+from tokenmill.pipelines.report.tally import RATIO_MAX, Survey, quantile
+from tokenmill.pipelines.report.views.registry import view_of_columns
 from tokenmill.schemas.manifest import Manifest
 
 _SAMPLES = 3
@@ -31,10 +33,12 @@ def write_card(out: Path, manifest: Manifest, survey: Survey | None = None) -> P
         OSError, pyarrow.ArrowInvalid: a shard cannot be read, or the card not written.
     """
     survey = survey or survey_run(out)
+    view = view_of_columns(survey.schema)
     metadata = card_metadata(manifest, survey)
+    view.describe(metadata, survey)
     licenses = counted(survey.data, "license", manifest.licenses)
     body = templates.render(
-        survey.view.card,
+        view.card,
         m=manifest,
         survey=survey,
         command=shlex.join(masked_command(manifest.command)),
@@ -53,9 +57,9 @@ def write_card(out: Path, manifest: Manifest, survey: Survey | None = None) -> P
         else None,
         licenses=[(stated, hub_license(stated), rows) for stated, rows in formatting.by_count(licenses)],
         obligations=obligations(licenses),
-        columns=_columns((survey.data if survey.data.schema else survey.rejected).schema),
-        figures=survey.figures and survey.figures.tables(),
-        samples=[survey.view.record(sample) for sample in survey.data.samples[:_SAMPLES]],
+        columns=_columns(survey.schema),
+        figures=survey.figures,
+        samples=[view.record(sample) for sample in survey.data.samples[:_SAMPLES]],
         judged=any(survey.data.values.get("judge_model", {}).keys() - {""}),
         share=formatting.share,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from tokenmill.pipelines.report import formatting
 from tokenmill.pipelines.report.licenses import license_metadata
-from tokenmill.pipelines.report.survey import Rows, Survey
+from tokenmill.pipelines.report.tally import Rows, Survey
 from tokenmill.schemas.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -43,12 +43,10 @@ def card_metadata(manifest: Manifest, survey: Survey) -> DatasetCardData:
             {"config_name": name, "data_files": [{"split": "train", "path": f"{rows.folder}/*.parquet"}], **default}
         )
         infos.append({"config_name": name, **_dataset_info(rows)})
-    license_ = license_metadata(counted(survey.data, "license", manifest.licenses))
     languages = _languages(counted(survey.data, "language", manifest.languages))
     columns = set(survey.data.schema.names) if survey.data.schema else set()
-    metadata = DatasetCardData(
+    return DatasetCardData(
         language=languages or None,
-        license=license_.license,
         annotations_creators=["machine-generated"],
         language_creators=["machine-generated"],
         multilinguality=["multilingual" if len(languages) > 1 else "monolingual"] if languages else None,
@@ -58,13 +56,10 @@ def card_metadata(manifest: Manifest, survey: Survey) -> DatasetCardData:
         task_ids=["language-modeling"] if "text" in columns else None,
         pretty_name=formatting.one_line(manifest.title, 120) or "Tokenmill dataset",
         tags=["synthetic", "tokenmill", formatting.one_line(manifest.job, 40).replace("_", "-")],
-        license_name=license_.name,
-        license_details=formatting.one_line(license_.details, 2000) if license_.details else None,
+        **license_metadata(counted(survey.data, "license", manifest.licenses)),
         configs=configs or None,
         dataset_info=infos or None,
     )
-    survey.view.describe(metadata, survey)
-    return metadata
 
 
 def counted(rows: Rows, column: str, otherwise: dict[str, int]) -> dict[str, int]:

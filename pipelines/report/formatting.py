@@ -101,21 +101,18 @@ def code(text: Any, limit: int = 200) -> str:
 
 def prose(text: Any, limit: int = 400) -> str:
     """One line of Markdown prose, not at a line's start, in which nothing of `text` is markup or a link."""
-    escaped = re.sub(r"([\\`*_\[\]<>!|~&$])", r"\\\1", one_line(text, limit))
-    return re.sub(r"(?i)(://|\bwww\.)", lambda m: m[1].replace("/", "\\/").replace(".", "\\."), escaped)
+    return _escaped(one_line(text, limit))
 
 
 def documentation(text: str) -> str:
     """One line of Markdown prose in which `code spans` stay code spans."""
-    return "".join(
-        code(part[1:-1]) if len(part) > 2 and part.startswith("`") else prose(part, 1000) if part.strip() else part
-        for part in _spaced(re.split(r"(`[^`]+`)", one_line(text, 1000)))
-    )
+    parts = re.split(r"(`[^`]+`)", one_line(text, 1000))
+    return "".join(code(part[1:-1]) if part.startswith("`") and len(part) > 2 else _escaped(part) for part in parts)
 
 
-def _spaced(parts: list[str]) -> list[str]:
-    """`prose` trims: keep the spaces beside a code span by giving them to parts of their own."""
-    return [piece for part in parts for piece in re.split(r"^( )|( )$", part) if piece]
+def _escaped(line: str) -> str:
+    escaped = re.sub(r"([\\`*_\[\]<>!|~&$])", r"\\\1", line)
+    return re.sub(r"(?i)(://|\bwww\.)", lambda m: m[1].replace("/", "\\/").replace(".", "\\."), escaped)
 
 
 def json_plain(value: Any) -> str:

@@ -20,10 +20,12 @@ import numpy as np
 from markupsafe import Markup
 from tokenmill.pipelines.report import charts, formatting, templates
 from tokenmill.pipelines.report.masking import masked, masked_command, masked_text
+from tokenmill.pipelines.report.reasons import meanings
 from tokenmill.pipelines.report.stages import stage_entry, stage_line
-from tokenmill.pipelines.report.survey import RATIO_MAX, Survey, quantile, survey_run
-from tokenmill.pipelines.report.views.base import short
-from tokenmill.pipelines.report.views.registry import ANY
+from tokenmill.pipelines.report.survey import survey_run
+from tokenmill.pipelines.report.tally import RATIO_MAX, Survey, quantile
+from tokenmill.pipelines.report.views.base import View, short
+from tokenmill.pipelines.report.views.registry import ANY, view_of_columns
 from tokenmill.schemas.manifest import Manifest
 
 LABELS = {"data": "Kept", "rejected": "Refused", "failed": "Failed"}
@@ -39,7 +41,7 @@ def write_report(out: Path, manifest: Manifest, survey: Survey | None = None) ->
         OSError, pyarrow.ArrowInvalid: a shard cannot be read, or the report not written.
     """
     survey = survey or survey_run(out)
-    view = survey.view
+    view = view_of_columns(survey.schema)
     css, js = templates.text("report.css"), templates.text("report.js")
     page = templates.render(
         view.page,
@@ -48,16 +50,17 @@ def write_report(out: Path, manifest: Manifest, survey: Survey | None = None) ->
         js=Markup(js),
         policy=f"default-src 'none'; style-src '{_hash(css)}'; script-src '{_hash(js)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'",
-        headline=_headline(manifest, survey),
-        tiles=_tiles(manifest, survey),
+        headline=_headline(view, manifest, survey),
+        tiles=_tiles(view, manifest, survey),
         outcome=_outcome(survey),
         view=view,
-        funnel=_funnel(manifest, survey),
+        funnel=_funnel(view, manifest, survey),
         stages=_stages(manifest),
         reasons=_bars(manifest.reasons, "refused"),
         errors=_bars(manifest.errors, "failed"),
+        means={folder: meanings(folder) for folder in ("rejected", "failed")},
         facets=[(heading, bars) for column, heading in view.facets if (bars := _kept_by(column, survey))],
-        figures=survey.figures and survey.figures.tables(),
+        figures=survey.figures,
         histograms=[*_score_charts(survey), *_ratio_chart(survey)],
         samples=[
             (ANY if rows is survey.failed else view).sample(rows.folder, sample)
@@ -84,7 +87,7 @@ def _hash(content: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
-def _headline(manifest: Manifest, survey: Survey) -> tuple[str, str]:
+def _headline(view: View, manifest: Manifest, survey: Survey) -> tuple[str, str]:
     """(mood, sentence): what came of the run, at a glance."""
     kept, refused, failed = (rows.count for rows in survey)
     total = kept + refused + failed
@@ -92,13 +95,12 @@ def _headline(manifest: Manifest, survey: Survey) -> tuple[str, str]:
         return "bad", "The run made no rows."
     if not kept:
         return "bad", f"None of {total:,} rows was kept."
-    view = survey.view
     total = view.total(manifest, survey)
     mood = "good" if kept >= 0.5 * total and failed <= 0.1 * total else "mixed"
     return mood, view.headline(manifest, survey).replace(" %", "\u00a0%")
 
 
-def _tiles(manifest: Manifest, survey: Survey) -> list[tuple[str, str, str, str]]:
+def _tiles(view: View, manifest: Manifest, survey: Survey) -> list[tuple[str, str, str, str]]:
     """(class, label, value, note) of what came of the run and what it took."""
     total = sum(rows.count for rows in survey)
     sent, received, paid, cached = map(manifest.called, ("prompt_tokens", "completion_tokens", "paid", "cached"))
@@ -120,7 +122,7 @@ def _tiles(manifest: Manifest, survey: Survey) -> list[tuple[str, str, str, str]
             rows.folder,
             LABELS[rows.folder],
             f"{rows.count:,}",
-            f"{formatting.share(rows.count, total)} of {'rows' if rows is survey.failed else survey.view.rows}"
+            f"{formatting.share(rows.count, total)} of {'rows' if rows is survey.failed else view.rows}"
             + (f", {rows.repaired:,} after repair" if rows is survey.data and rows.repaired else ""),
         )
         for rows in survey
@@ -151,11 +153,11 @@ def _bar(name: str, n: int, share: str, parts: list[tuple[str, int, str]], width
     return {"name": name, "n": n, "share": share, "bar": charts.stacked_bar(parts, width)}
 
 
-def _funnel(manifest: Manifest, survey: Survey) -> list[dict[str, Any]]:
+def _funnel(view: View, manifest: Manifest, survey: Survey) -> list[dict[str, Any]]:
     """Stages from rows read to rows kept; a stage that the manifest does not know is left out."""
-    known = [stage for stage in survey.view.funnel(manifest, survey) if stage[1] is not None]
+    known = [(name, n, kind) for name, n, kind in view.funnel(manifest, survey) if n is not None]
     width = max((n for _, n, _ in known), default=0) or 1
-    tasks = manifest.counts.get("listed") or manifest.attempted or survey.view.total(manifest, survey)
+    tasks = manifest.counts.get("listed") or manifest.attempted or view.total(manifest, survey)
     return [
         _bar(name, n, formatting.share(n, tasks) if kind == "kept" else "", [(kind, n, name)], width)
         for name, n, kind in known

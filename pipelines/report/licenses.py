@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import Any
 
-from tokenmill.pipelines.report.formatting import by_count
+from tokenmill.pipelines.report.formatting import by_count, one_line
 
 # https://huggingface.co/docs/hub/repositories-licenses
 _IDENTIFIERS = """
@@ -82,28 +82,20 @@ def hub_license(stated: str) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
-class LicenseMetadata:
-    """What the card's front matter says of licences."""
-
-    license: str | list[str]
-    name: str | None = None
-    """`license_name`, only where `license` is `other`."""
-    details: str | None = None
-    """`license_details`, only where several licences or `other` apply."""
-
-
-def license_metadata(counts: dict[str, int]) -> LicenseMetadata:
-    """Front-matter licence of rows by stated licence (`counts`: licence as stated to rows)."""
+def license_metadata(counts: dict[str, int]) -> dict[str, Any]:
+    """What the card's front matter says of the licences of rows (`counts`: licence as stated to rows): `license`, one or
+    several; `license_name` where that is `other`; and, where there are several or `other`, `license_details`."""
     if not counts:
-        return LicenseMetadata("unknown")
+        return {"license": "unknown"}
     by_rows = by_count(counts)
     mapped = list(dict.fromkeys(hub_license(stated) or "other" for stated, _ in by_rows))
     details = "; ".join(f"{_shown(stated)}: {rows:,} row{'s' if rows != 1 else ''}" for stated, rows in by_rows[:20])
     if "other" in mapped:
-        single = len(by_rows) == 1
-        return LicenseMetadata("other", _slug(by_rows[0][0]) if single else "several-licenses", details)
-    return LicenseMetadata(mapped[0]) if len(mapped) == 1 else LicenseMetadata(mapped, details=details)
+        name = _slug(by_rows[0][0]) if len(by_rows) == 1 else "several-licenses"
+        return {"license": "other", "license_name": name, "license_details": one_line(details, 2000)}
+    if len(mapped) == 1:
+        return {"license": mapped[0]}
+    return {"license": mapped, "license_details": one_line(details, 2000)}
 
 
 def obligations(counts: dict[str, int]) -> list[str]:

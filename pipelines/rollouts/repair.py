@@ -9,7 +9,7 @@ from tokenmill.inference.call import Answer, Message
 from tokenmill.inference.structured import StructuredAnswerInvalid
 from tokenmill.pipelines.rollouts.progress import Progress, Refusal
 from tokenmill.prompts.fence import fence
-from tokenmill.schemas.verdicts import Verdict, first_refusal
+from tokenmill.schemas.verdicts import Finding, Verdict, first_refusal
 
 T = TypeVar("T")
 
@@ -20,11 +20,18 @@ _SHOWN = 12
 class Writer(Protocol):
     """How often a writer is asked, and how its answers are drawn."""
 
-    repairs: int
-    """Further attempts at what a check refused."""
-    seed: int
-    temperature: float
-    top_p: float
+    @property
+    def repairs(self) -> int:
+        """Further attempts at what a check refused."""
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def temperature(self) -> float: ...
+
+    @property
+    def top_p(self) -> float: ...
 
 
 async def write_and_repair(
@@ -51,7 +58,7 @@ async def write_and_repair(
     verdicts: list[Verdict] = []
     for attempt in range(writer.repairs + 1):
         # Each attempt has a seed of its own, or a server that honours it would give the same answer to the same findings.
-        params = {"attempt": attempt, "seed": writer.seed + attempt}
+        params: dict[str, Any] = {"attempt": attempt, "seed": writer.seed + attempt}
         params |= {"temperature": writer.temperature, "top_p": writer.top_p}
         try:
             written = await write(written, verdicts, params)
@@ -69,7 +76,7 @@ async def write_and_repair(
 
 async def write_text(
     writer: Writer,
-    messages: Callable[[Sequence[Verdict]], list[Message]],
+    messages: Callable[[Sequence[Verdict], str], list[Message]],
     verify: Callable[[str, str], Awaitable[list[Verdict]]],
     progress: Progress,
     *,
@@ -81,24 +88,37 @@ async def write_text(
     """`source` written anew as plain text so that every check passes, or what the last attempt was refused for.
 
     Args:
-        messages: of a call, after these verdicts on the attempt before.
+        messages: of a call, after these verdicts on the text of the attempt before.
         verify: judges the text; it is told why the model stopped (`finish_reason`), too.
     """
 
-    async def write(_: Answer | None, verdicts: Sequence[Verdict], params: dict[str, Any]) -> Answer:
+    async def write(before: Answer | None, verdicts: Sequence[Verdict], params: dict[str, Any]) -> Answer:
         progress.attempts += 1
-        return await progress(messages(verdicts), max_tokens=max_tokens, **params)
+        return await progress(
+            messages(verdicts, before.text.strip() if before else ""), max_tokens=max_tokens, **params
+        )
 
     async def judge(answer: Answer) -> list[Verdict]:
         return await verify(answer.text.strip(), answer.finish_reason)
 
     answer, verdicts = await write_and_repair(writer, write, judge, progress, chunk)
     text, refused = answer.text.strip(), first_refusal(verdicts)
-    return text, refused and Refusal(stage, chunk, source, text, refused)
+    return text, Refusal(stage, chunk, source, text, refused) if refused else None
 
 
-def corrections(verdicts: Sequence[Verdict]) -> str:
-    """What the refusing verdicts found, as a fenced list for the writer; empty when nothing was refused."""
-    found = [f.detail or f.kind for v in verdicts if not v.passed for f in v.findings]
+def corrections(verdicts: Sequence[Verdict], *, quoting: bool = False) -> str:
+    """What the refusing verdicts found, as a fenced list for the writer; empty when nothing was refused.
+
+    Args:
+        quoting: whether to show the words of both texts beside each finding.
+    """
+    found = [
+        f"{f.detail or f.kind}{_quoted(f) if quoting else ''}" for v in verdicts if not v.passed for f in v.findings
+    ]
     found += [v.reason.replace("_", " ") for v in verdicts if not v.passed and not v.findings]
     return fence("\n".join(f"- {line}" for line in found[:_SHOWN]), "corrections") if found else ""
+
+
+def _quoted(finding: Finding) -> str:
+    sides = (("the source", finding.source), ("your text", finding.rewrite))
+    return "".join(f' ({who}: "{" ".join(words.split())}")' for who, words in sides if words.strip())

@@ -17,7 +17,6 @@ from tokenmill.inference.spec import parse_spec
 from tokenmill.pipelines.runs.inputs import Inputs
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.options import RunOptions
-from tokenmill.pipelines.runs.read_rows import parsed_rows
 
 SAMPLE = 1000
 """Rows looked at; a larger input is scaled up from them."""
@@ -32,7 +31,7 @@ def _sampled(job: Job, inputs: Inputs) -> tuple[list[Any], float]:
     stride = max(1, len(pieces) // SAMPLE)
     rows: list[Any] = []
     for piece in pieces[::stride]:
-        rows += itertools.islice(parsed_rows([piece], job.parser, job.max_row_bytes), share)
+        rows += itertools.islice(job.rows([piece]), share)
     if inputs.rows is not None and rows:
         return rows, inputs.rows / len(rows)
     sampled = sum(_size(row) for row in rows)

@@ -6,45 +6,19 @@ import contextlib
 import functools
 import shutil
 import tempfile
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
-from tokenmill.pipelines.report import templates
 from tokenmill.pipelines.report.card import write_card
 from tokenmill.pipelines.report.html import write_report
 from tokenmill.pipelines.report.survey import shards_under, survey_run
-from tokenmill.pipelines.report.views.base import Shards
+from tokenmill.pipelines.report.tally import Shards
 from tokenmill.pipelines.runs.errors import RunFailed
 from tokenmill.pipelines.runs.folder import MANIFEST, OutputFolder
 from tokenmill.schemas.manifest import Manifest
-
-_SOON = 3.0
-"""Seconds after which a run is busy with its models, and this process is not."""
-
-
-@contextlib.contextmanager
-def prepared() -> Iterator[None]:
-    """Meanwhile, import what `finish` needs, which takes a second."""
-    timer = threading.Timer(_SOON, _prepare)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        timer.join()
-
-
-def _prepare() -> None:
-    with contextlib.suppress(Exception):  # `finish` will say what is wrong
-        import datasets  # noqa: F401
-        from huggingface_hub import DatasetCardData  # noqa: F401
-
-        templates.load()
 
 
 def finish(out: OutputFolder, manifest: Manifest) -> None:
@@ -57,7 +31,8 @@ def finish(out: OutputFolder, manifest: Manifest) -> None:
         manifest.files = out.publish()
         with _local(out, manifest) as (folder, shards):
             survey = survey_run(folder, shards=shards)
-            survey.record(manifest)
+            if survey.figures:
+                setattr(manifest, survey.figures.FIELD, survey.figures.as_dict())
             for write, name in ((write_card, "README.md"), (write_report, "report.html")):
                 written = write(folder, manifest, survey)
                 if not out.local:

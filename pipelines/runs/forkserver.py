@@ -49,7 +49,6 @@ class Zygote:
             if preload is not None:
                 with contextlib.suppress(Exception):  # a worker that needs it will say what is wrong
                     preload()
-            gc.collect()
             gc.freeze()
             _serve(listener, alive)
         os.close(alive)
@@ -82,7 +81,7 @@ def _serve(listener: socket.socket, alive: int) -> None:
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # workers are not waited for here
     while True:
-        ready, _, _ = select.select([listener, alive], [], [])
+        ready, _, _ = select.select([listener.fileno(), alive], [], [])
         if alive in ready:
             os._exit(0)
         connection, _ = listener.accept()
@@ -137,7 +136,7 @@ class _Printed(io.TextIOWrapper):
 
     def __init__(self, descriptor: int) -> None:
         raw = io.FileIO(descriptor, "w", closefd=False)
-        super().__init__(raw, "utf-8", "backslashreplace", write_through=True)  # type: ignore[arg-type]
+        super().__init__(raw, "utf-8", "backslashreplace", write_through=True)
 
     def write(self, text: str) -> int:
         with contextlib.suppress(OSError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -44,7 +43,7 @@ def _text(type: pa.DataType) -> bool:
     """Whether a column of an Arrow type may hold text: strings, bytes that may be UTF-8, or nothing but nulls."""
     if pa.types.is_dictionary(type):
         type = type.value_type
-    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    kinds: tuple[Any, ...] = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     kinds += (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_null)
     return any(of_kind(type) for of_kind in kinds)
 
@@ -54,7 +53,7 @@ def _kind(values: Sequence[Any]) -> str:
     return "" if not there or any(isinstance(value, str) for value in there) else type(there[0]).__name__
 
 
-def check(path: str, present: dict[str, str], parser: Parser) -> None:
+def check(path: str, present: dict[str, str], parser: Parser[Any]) -> None:
     """The columns that the job needs are among those present, of several named together, one; and where text must be is
     text.
 
@@ -77,12 +76,12 @@ def check(path: str, present: dict[str, str], parser: Parser) -> None:
             )
 
 
-def _advice(present: dict[str, str], parser: Parser, missing: Sequence[str]) -> str:
+def _advice(present: dict[str, str], parser: Parser[Any], missing: Sequence[str]) -> str:
     """How a column of text is named in its stead, where the job has a flag for that."""
     if not hasattr(parser, "texts"):
         return ""
     free = sorted(name for name, kind in present.items() if not kind and name not in (parser.columns or ()))
     if not free:
         return " No other column of it holds text"
-    flag = next((f.name for f in dataclasses.fields(parser) if getattr(parser, f.name) in missing), "text")
+    flag = next((name for name, column in vars(parser).items() if column in missing), "text")
     return f" Name the right one, such as --columns {flag}={free[0]}"

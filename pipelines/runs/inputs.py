@@ -9,6 +9,7 @@ import posixpath
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -48,7 +49,7 @@ class Inputs:
     def size(self) -> int:
         return sum(file.size for file in self.files)
 
-    def manifest(self, counters: dict[str, int]) -> list[dict]:
+    def manifest(self, counters: dict[str, int]) -> list[dict[str, Any]]:
         """What was read, for the manifest; rows by file where they were counted."""
         return [
             {"file": f.name, "bytes": f.size, "rows": counters.get(f"read from {f.name}"), "stamp": f.stamp}
@@ -248,7 +249,7 @@ def _row_groups(path: str) -> list[int]:
         raise UsageError(f"--input {path}: not readable as Parquet: {line_of(error)}") from None
 
 
-def check_columns(inputs: Inputs, parser: Parser) -> None:
+def check_columns(inputs: Inputs, parser: Parser[Any]) -> None:
     """The columns that the job needs are in every file, as far as its schema or first rows show; of several named
     together, one. Those of texts hold text.
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import apache_beam as beam
+from tokenmill.inference.call import Ask
 from tokenmill.inference.roles import Models, Role
 from tokenmill.pipelines.runs.inputs import Inputs
+from tokenmill.pipelines.runs.read_rows import parsed_rows
 from tokenmill.pipelines.transforms.flow import Flow
-from tokenmill.pipelines.transforms.rollout import Step
+from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Several
 from tokenmill.pipelines.transforms.sources import Parser, Piece
 
 PACKAGES = ("tokenmill", "apache-beam", "openai", "pyarrow", "sentence-transformers", "torch", "sentencex", "py3langid")
@@ -45,8 +47,9 @@ class Job:
 
     name: str
     title: str
-    step: Step
-    parser: Parser | None
+    step: Callable[[Any, Ask], Awaitable[Accepted | Rejected | Several]]
+    """What a preview runs on a task."""
+    parser: Parser[Any] | None
     """Reads the rows of the input; None where they are `given`."""
     roles: dict[str, Role]
     dag: Callable[[Flow], None]
@@ -76,6 +79,13 @@ class Job:
     value of a column occurs in the rows of a kind."""
     notes: tuple[str, ...] = ()
     """Warnings to print before the run."""
+
+    def rows(self, pieces: Iterable[Piece]) -> Iterable[Any]:
+        """The rows that are `given`, or the readable ones of these pieces."""
+        if self.given is not None:
+            return self.given
+        assert self.parser is not None
+        return parsed_rows(pieces, self.parser, self.max_row_bytes)
 
     def build(self, root: beam.Pipeline, models: Models, pieces: Sequence[Piece], folder: str, shards: int) -> None:
         """Lay the job on a pipeline: shards under `folder`/{data,rejected,failed}."""

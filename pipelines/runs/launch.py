@@ -16,10 +16,9 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from tokenmill.inference import runtime as runtimes
 from tokenmill.inference.pricing import load_prices
 from tokenmill.inference.roles import Models
-from tokenmill.pipelines.runs import estimate, inputs, preview
+from tokenmill.pipelines.runs import inputs
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.exit import FAILED, OK, ended, say
-from tokenmill.pipelines.runs.finish import finish, prepared
 from tokenmill.pipelines.runs.folder import KINDS, OutputFolder, check_sum, count_column
 from tokenmill.pipelines.runs.job import Job
 from tokenmill.pipelines.runs.manifest import (
@@ -34,6 +33,7 @@ from tokenmill.pipelines.runs.manifest import (
 )
 from tokenmill.pipelines.runs.options import RunOptions, default_cache
 from tokenmill.pipelines.runs.preflight import check_models
+from tokenmill.pipelines.runs.prepare import prepared
 from tokenmill.pipelines.runs.progress import Progress
 from tokenmill.pipelines.runs.runner import choose
 from tokenmill.pipelines.transforms.files import whole_path
@@ -92,13 +92,17 @@ def _launch(job: Job, options: RunOptions, beam_args: Sequence[str]) -> int:
     for note in job.notes:
         say(note, OK)
     if options.estimate:
+        from tokenmill.pipelines.runs import estimate
+
         estimate.show(job, found, options)
         return OK
     with tempfile.TemporaryDirectory(prefix="tokenmill-") as state:
         models = models_of(job, options, state)
         if options.preview:
+            from tokenmill.pipelines.runs import preview
+
             return preview.show(job, found, models, options.preview)
-        out = OutputFolder(options.output)
+        out = OutputFolder(options.folder)
         with out.locked():
             return _run(job, options, beam_args, found, models, out)
 
@@ -109,6 +113,7 @@ def _found(job: Job, options: RunOptions) -> inputs.Inputs:
         UsageError: there are no rows to read, or not such as the job reads.
     """
     found = inputs.find(options.input, limit=options.limit)
+    assert job.parser is not None  # a job without one has found its rows
     inputs.check_columns(found, job.parser)
     if not found.pieces or found.rows == 0:
         raise UsageError(f"--input {' '.join(options.input)}: there are no rows")
@@ -194,6 +199,8 @@ def _run(
         calls=described_calls(job.roles, counters, load_prices(options.prices)),
         spent={"tokens": spent, "shared": bool(options.account)},
     )
+    from tokenmill.pipelines.runs.finish import finish  # what it needs takes a while to import
+
     finish(out, manifest)
     _report(job, out, manifest)
     for name, rows in lost.items():

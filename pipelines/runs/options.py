@@ -164,6 +164,12 @@ class RunOptions(Options):
         if not (self.output or self.preview or self.estimate):
             raise UsageError("--output DIR is required (or --preview N, or --estimate)")
 
+    @property
+    def folder(self) -> str:
+        """The output, of a run that writes rows."""
+        assert self.output is not None
+        return self.output
+
 
 of_writing, of_checking = (partial(flag, group=group) for group in ("how texts are written", "how texts are checked"))
 

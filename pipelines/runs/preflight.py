@@ -7,6 +7,7 @@ import asyncio
 import httpx2
 import openai
 import orjson
+from tokenmill.inference.client import Endpoint
 from tokenmill.inference.errors import EndpointRejects
 from tokenmill.inference.runtime import Runtime
 from tokenmill.inference.transport import said
@@ -31,7 +32,7 @@ def check_models(runtime: Runtime) -> None:
             )
 
 
-async def _list(endpoint) -> set[str]:
+async def _list(endpoint: Endpoint) -> set[str]:
     """Names of the models that an endpoint serves; empty when it does not say."""
     end = asyncio.get_running_loop().time() + WAIT
     while True:

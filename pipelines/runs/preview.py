@@ -15,7 +15,6 @@ from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.inputs import Inputs
 from tokenmill.pipelines.runs.job import Job
 from tokenmill.pipelines.runs.preflight import check_models
-from tokenmill.pipelines.runs.read_rows import parsed_rows
 from tokenmill.pipelines.runs.terminal import Terminal
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Several
 from tokenmill.schemas.documents import FailedRow
@@ -23,8 +22,7 @@ from tokenmill.schemas.documents import FailedRow
 
 def show(job: Job, inputs: Inputs, models: Models, count: int) -> int:
     """Run the step on the first rows and print what came of them; answers are kept in the cache for the real run."""
-    read = job.given or parsed_rows(inputs.pieces, job.parser, job.max_row_bytes)
-    rows = list(itertools.islice(read, count))
+    rows = list(itertools.islice(job.rows(inputs.pieces), count))
     if not rows:
         raise UsageError("none of the first rows can be read")
     tasks = [task for row in rows for task in job.tasks(row)]

@@ -8,7 +8,9 @@ from typing import Any
 from tokenmill.pipelines.transforms.sources import Parser, Piece, RowUnreadable, raw_rows
 
 
-def tried_rows(pieces: Iterable[Piece], parser: Parser, max_bytes: int) -> Iterator[tuple[str, Any | RowUnreadable]]:
+def tried_rows(
+    pieces: Iterable[Piece], parser: Parser[Any], max_bytes: int
+) -> Iterator[tuple[str, Any | RowUnreadable]]:
     """(where it stands, typed row or why there is none) for every row, in input order."""
     for piece in pieces:
         for number, values in raw_rows(piece, parser.columns, max_bytes):
@@ -19,6 +21,6 @@ def tried_rows(pieces: Iterable[Piece], parser: Parser, max_bytes: int) -> Itera
             yield f"{piece.name}, row {number}", row
 
 
-def parsed_rows(pieces: Iterable[Piece], parser: Parser, max_bytes: int) -> Iterator[Any]:
+def parsed_rows(pieces: Iterable[Piece], parser: Parser[Any], max_bytes: int) -> Iterator[Any]:
     """The typed rows, in input order; unreadable ones are left out."""
     return (row for _, row in tried_rows(pieces, parser, max_bytes) if not isinstance(row, RowUnreadable))

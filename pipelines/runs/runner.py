@@ -151,7 +151,7 @@ def _unknown_flags(beam_args: Sequence[str]) -> list[str]:
     """Flags that neither we nor Beam know; Beam itself would drop them with a warning."""
     parser = argparse.ArgumentParser(allow_abbrev=False, add_help=False)
     for group in {str(cls): cls for cls in PipelineOptions.__subclasses__()}.values():
-        group._add_argparse_args(parser)
+        group._add_argparse_args(parser)  # type: ignore[arg-type]  # any parser will do for flags alone
     try:
         return parser.parse_known_args(list(beam_args))[1]
     except SystemExit:
@@ -179,14 +179,15 @@ def _stopped(error: Exception, state: str) -> Exception:
     if state and told.exists():
         kind, message = orjson.loads(told.read_bytes())
     else:
-        chain, seen = error, []
+        chain: BaseException | None = error
+        seen: list[str] = []
         while chain is not None:
             seen.append(
                 f"tokenmill.inference.errors.{type(chain).__name__}: {chain}"
                 if isinstance(chain, RunStopped)
                 else str(chain)
             )
-            chain = chain.__cause__ or chain.__context__  # type: ignore[assignment]
+            chain = chain.__cause__ or chain.__context__
         match = next((m for text in seen for m in [_RAISED.search(text)] if m), None)
         if match is None:
             line = next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)

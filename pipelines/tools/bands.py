@@ -87,7 +87,7 @@ class CutBands(beam.DoFn):
             yield from _partitions("words", band, _mix(minhash[:, band * ROWS : (band + 1) * ROWS]), sketches)
         meant = [p for p in batch if p.sketch is not None]
         if meant:
-            marks = np.stack([p.sketch for p in meant])
+            marks = np.stack([p.sketch for p in meant if p.sketch is not None])
             sketches, signs = _Sketches.of(meant, marks), np.unpackbits(marks, axis=1)
             names = np.array([p.name_key for p in meant], np.uint64)
             yield from _partitions("name", 0, names[names > 0], sketches[names > 0])

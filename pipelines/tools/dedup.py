@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 from tokenmill.pipelines.tools.bands import CutBands, close_pairs
@@ -46,14 +46,14 @@ class Pair(NamedTuple):
     score: float
 
 
-class DropDuplicates(beam.PTransform):
+class DropDuplicates(beam.PTransform[Any, Any]):
     """ToolSpec (ids unique) -> (kept: ToolSpec, duplicates: Duplicate)."""
 
     def __init__(self, likeness: Likeness | None = None) -> None:
         super().__init__()
         self.likeness = likeness or Likeness()
 
-    def expand(self, tools: beam.PCollection) -> tuple[beam.PCollection, beam.PCollection]:
+    def expand(self, tools: beam.PCollection[Any]) -> tuple[beam.PCollection[Any], beam.PCollection[Any]]:
         prints = (
             tools
             | "Spread" >> beam.Reshuffle()
@@ -76,14 +76,14 @@ class DropDuplicates(beam.PTransform):
         return parted[KEPT], parted[DROPPED]
 
 
-class FindPairs(beam.PTransform):
+class FindPairs(beam.PTransform[Any, Any]):
     """(Fingerprint, anything) -> Pair, each once."""
 
     def __init__(self, likeness: Likeness) -> None:
         super().__init__()
         self.likeness = likeness
 
-    def expand(self, rows: beam.PCollection) -> beam.PCollection:
+    def expand(self, rows: beam.PCollection[Any]) -> beam.PCollection[Any]:
         prints = rows | "Fingerprints" >> beam.Map(lambda row: row[0])
         count = beam.pvalue.AsSingleton(prints | beam.combiners.Count.Globally())
         candidates = (
@@ -99,20 +99,15 @@ class FindPairs(beam.PTransform):
         return laters | "Fetch later" >> beam.CoGroupByKey() | "Compare" >> beam.FlatMap(_compare, self.likeness)
 
 
-class Settle(beam.PTransform):
+class Settle(beam.PTransform[Any, Any]):
     """Pair -> (key, (`kept` | `dropped` | `open`, first, its id, score)) of every tool that is the later of some pair."""
 
-    def expand(self, pairs: beam.PCollection) -> beam.PCollection:
+    def expand(self, pairs: beam.PCollection[Any]) -> beam.PCollection[Any]:
         by_first = pairs | "By first" >> beam.Map(lambda pair: (pair.first, pair))
-        statuses = None
+        statuses = pairs | "All open" >> beam.Map(lambda pair: (pair.later, (OPEN, 0, "", 0.0)))
         for turn in range(ROUNDS):
-            known = (
-                pairs | "All open" >> beam.Map(lambda pair: (pair.later, (OPEN, 0, "", 0.0)))
-                if statuses is None
-                else statuses
-            )
             statuses = (
-                {"pairs": by_first, "status": known}
+                {"pairs": by_first, "status": statuses}
                 | f"Status of first {turn}" >> beam.CoGroupByKey()
                 | f"To later {turn}" >> beam.FlatMapTuple(_status_to_later)
                 | f"By later {turn}" >> beam.GroupByKey()
@@ -140,23 +135,20 @@ class _FirstOfEach(beam.DoFn):
     """Tools with the same content -> the preferred one, and (its key, copy) of every other."""
 
     def process(self, row: tuple[int, Iterable[tuple[Fingerprint, ToolSpec]]]) -> Iterator[object]:
-        best: tuple[Fingerprint, ToolSpec] | None = None
-        for mine in row[1]:
-            if best is None or mine[0].key < best[0].key:
-                best = mine
+        best = min(row[1], key=lambda mine: mine[0].key)
         yield best
         for mine in row[1]:
             if mine[0].key != best[0].key:
                 yield beam.pvalue.TaggedOutput(DROPPED, (best[0].key, mine[1]))
 
 
-def _to_later(key: int, found: dict[str, Iterable]) -> Iterator[tuple[int, Fingerprint]]:
+def _to_later(key: int, found: dict[str, Iterable[Any]]) -> Iterator[tuple[int, Fingerprint]]:
     laters = set(found["later"])
     for first in found["prints"]:
         yield from ((later, first) for later in sorted(laters))
 
 
-def _compare(row: tuple[int, dict[str, Iterable]], likeness: Likeness) -> Iterator[Pair]:
+def _compare(row: tuple[int, dict[str, Iterable[Any]]], likeness: Likeness) -> Iterator[Pair]:
     _, found = row
     firsts = {first.key: first for first in found["firsts"]}
     for later in found["prints"]:
@@ -168,7 +160,7 @@ def _compare(row: tuple[int, dict[str, Iterable]], likeness: Likeness) -> Iterat
 Status = tuple[str, int, str, float]
 
 
-def _status_to_later(first: int, found: dict[str, Iterable]) -> Iterator[tuple[int, tuple[str, Pair]]]:
+def _status_to_later(first: int, found: dict[str, Iterable[Any]]) -> Iterator[tuple[int, tuple[str, Pair]]]:
     status = next((status[0] for status in found["status"]), KEPT)  # never the later of a pair: nothing precedes it
     for pair in found["pairs"]:
         yield pair.later, (status, pair)
@@ -186,7 +178,7 @@ def _settle(key: int, firsts: Iterable[tuple[str, Pair]]) -> tuple[int, Status]:
 class _Part(beam.DoFn):
     """One distinct tool with its exact copies and its status -> the tool or a Duplicate, and a Duplicate of each copy."""
 
-    def process(self, row: tuple[int, dict[str, Iterable]]) -> Iterator[object]:
+    def process(self, row: tuple[int, dict[str, Iterable[Any]]]) -> Iterator[object]:
         _, found = row
         tool = next(iter(found["tools"]))
         status = next(iter(found["status"]), None)

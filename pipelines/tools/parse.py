@@ -48,10 +48,10 @@ class ToolParser:
         return spec if id else replace(spec, id=derived)
 
 
-class ValidateTools(beam.PTransform):
+class ValidateTools(beam.PTransform[Any, Any]):
     """ToolSpec -> {DATA: ToolSpec, REJECTED: RefusedTool}."""
 
-    def expand(self, tools: beam.PCollection) -> beam.pvalue.DoOutputsTuple:
+    def expand(self, tools: beam.PCollection[Any]) -> beam.pvalue.DoOutputsTuple:
         parted = tools | beam.ParDo(_Validate()).with_outputs(REJECTED, main=DATA)
         parted[DATA].element_type = ToolSpec
         parted[REJECTED].element_type = RefusedTool

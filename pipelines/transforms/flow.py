@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import apache_beam as beam
 from tokenmill.inference.roles import Models
@@ -21,23 +22,24 @@ class Flow:
     root: beam.Pipeline
     models: Models
     pieces: Sequence[Piece]
-    parser: Parser | None
+    parser: Parser[Any] | None
     max_row_bytes: int
     folder: str
     """Gets {data,rejected,failed}."""
     shards: int
 
-    def read(self) -> tuple[beam.PCollection, beam.PCollection]:
+    def read(self) -> tuple[beam.PCollection[Any], beam.PCollection[Any]]:
         """Typed rows of the input, one per id; and of each row that cannot be read, a `FailedRow`."""
+        assert self.parser is not None  # a job that reads rows has one
         return self.root | "Read" >> ReadRows(self.pieces, self.parser, max_bytes=self.max_row_bytes)
 
     def write(
         self,
         data: type,
         rejected: type,
-        kept: beam.PCollection,
-        refused: Sequence[beam.PCollection],
-        failed: Sequence[beam.PCollection],
+        kept: beam.PCollection[Any],
+        refused: Sequence[beam.PCollection[Any]],
+        failed: Sequence[beam.PCollection[Any]],
     ) -> None:
         """Write what became of all rows.
 
@@ -50,7 +52,7 @@ class Flow:
             _ = rows | f"Write {kind}" >> WriteShards(f"{self.folder}/{kind}", row_type, self.shards)
 
     def write_rolled(
-        self, rolled: beam.pvalue.DoOutputsTuple, unreadable: beam.PCollection, data: type, rejected: type
+        self, rolled: beam.pvalue.DoOutputsTuple, unreadable: beam.PCollection[Any], data: type, rejected: type
     ) -> None:
         """`write` for what came of one `Rollout`."""
         self.write(data, rejected, rolled[DATA], [rolled[REJECTED]], [unreadable, rolled[FAILED]])

@@ -6,6 +6,7 @@ import asyncio
 import queue
 from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -13,7 +14,7 @@ import apache_beam as beam
 from apache_beam.metrics import Metrics
 from apache_beam.utils.windowed_value import WindowedValue
 from tokenmill.inference import runtime as runtimes
-from tokenmill.inference.call import Ask
+from tokenmill.inference.call import Answer, Ask
 from tokenmill.inference.errors import RunStopped
 from tokenmill.inference.roles import Models
 from tokenmill.pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
@@ -55,22 +56,25 @@ class Several:
 class Step(Protocol, Generic[In]):
     """One rollout: a picklable dataclass whose fields are its configuration."""
 
-    row_type: type
-    """Row type of `data`."""
-    rejected_type: type
-    """Row type of `rejected`."""
+    @property
+    def row_type(self) -> type:
+        """Row type of `data`."""
 
-    async def __call__(self, row: In, ask: Ask) -> Accepted | Rejected | Several: ...
+    @property
+    def rejected_type(self) -> type:
+        """Row type of `rejected`."""
 
-    # A step may also have `warm(self)`: what is slow to load or start, once per worker before the first row; and
+    async def __call__(self, row: In, ask: Ask, /) -> Accepted | Rejected | Several: ...
+
+    # A step may also have `warm(self)`: what is slow to load or start, once per worker while its first calls are made; and
     # `preload(self)`: plain data to be loaded before worker processes are forked.
 
-    def failed(self, row: In, error: str, message: str) -> FailedRow:
+    def failed(self, row: In, error: str, message: str, /) -> FailedRow:
         """The row of `failed/` for an input that could not be processed."""
         ...
 
 
-class Rollout(beam.PTransform):
+class Rollout(beam.PTransform[Any, Any]):
     """Runs a step on every element, many at once, and sorts what comes of them into `data`, `rejected`, `failed`.
 
     Inside a worker an event loop runs on a thread. `process` starts an element and yields whatever has finished in the
@@ -79,7 +83,7 @@ class Rollout(beam.PTransform):
     cannot even say which row failed, end the run.
     """
 
-    def __init__(self, step: Step, models: Models, *, window: int | None = None, follows: str = "") -> None:
+    def __init__(self, step: Step[Any], models: Models, *, window: int | None = None, follows: str = "") -> None:
         """
         Args:
             window: rollouts running at once; by default a few more than calls may be in flight.
@@ -93,7 +97,7 @@ class Rollout(beam.PTransform):
         # A few more rollouts than calls, so that a slot is never idle while an answer is being checked.
         self.window = window or models.max_concurrency + max(2, models.max_concurrency // 8)
 
-    def expand(self, rows: beam.PCollection) -> beam.pvalue.DoOutputsTuple:
+    def expand(self, rows: beam.PCollection[Any]) -> beam.pvalue.DoOutputsTuple:
         outputs = rows | beam.ParDo(_Roll(self.step, self.models, self.window, self.follows)).with_outputs(
             REJECTED, FAILED, main=DATA
         )
@@ -139,7 +143,7 @@ class _Outbox:
 
 
 class _Roll(beam.DoFn):
-    def __init__(self, step: Step, models: Models, window: int, follows: str) -> None:
+    def __init__(self, step: Step[Any], models: Models, window: int, follows: str) -> None:
         self.step = step
         self.models = models
         self.size = window
@@ -147,9 +151,9 @@ class _Roll(beam.DoFn):
 
     def setup(self) -> None:
         self._runtime = runtimes.obtain(self.models)
-        warm = getattr(self.step, "warm", None)
-        if warm is not None:
-            warm()
+        aside = ThreadPoolExecutor(1, "tokenmill-warm")
+        self._warmed = aside.submit(getattr(self.step, "warm", lambda: None))
+        aside.shutdown(wait=False)
         self._counters: dict[str, Any] = {}
 
     def teardown(self) -> None:
@@ -166,7 +170,9 @@ class _Roll(beam.DoFn):
         self._ready: deque[Any] = deque()
         self._finished = _Outbox(self._runtime.loop)
 
-    def process(self, row: Any, window=beam.DoFn.WindowParam, timestamp=beam.DoFn.TimestampParam) -> Iterator[Any]:
+    def process(
+        self, row: Any, window: Any = beam.DoFn.WindowParam, timestamp: Any = beam.DoFn.TimestampParam
+    ) -> Iterator[Any]:
         while self._running >= self.size:
             yield from self._next()
         self._running += 1
@@ -197,12 +203,19 @@ class _Roll(beam.DoFn):
         finished.put((outcome, timestamp, window))
 
     async def _outcome(self, row: Any) -> Any:
+        ask = self._runtime.client.ask if self._warmed.done() else self._ask_while_warming
         try:
-            return await self.step(row, self._runtime.client.ask)
+            return await self.step(row, ask)
         except RunStopped:
             raise
         except Exception as error:
             return self.step.failed(row, type(error).__name__, " ".join(str(error).split())[:2000])
+
+    async def _ask_while_warming(self, *args: Any, **params: Any) -> Answer:
+        """An answer, not before the checks that look at it are ready."""
+        answer = await self._runtime.client.ask(*args, **params)
+        await asyncio.wrap_future(self._warmed)
+        return answer
 
     def _next(self) -> Iterator[Any]:
         """What came of the next finished element, under its own time and window, which need not be those of this call."""
@@ -241,6 +254,7 @@ class _Roll(beam.DoFn):
             if not self._finished.filled:
                 self._start()
             self._ready.extend(self._finished.get())
+            self._warmed.result()  # raises what kept the checks from being loaded: no row is to blame
             if not any(isinstance(outcome, BaseException) for outcome, *_ in self._ready):
                 self._start()
         self._running -= 1

@@ -83,7 +83,7 @@ def _room_for(path: str) -> Iterator[None]:
         raise RunStopped(f"{folder} is full ({error.strerror}); make room and repeat the command to go on") from error
 
 
-class WriteShards(beam.PTransform):
+class WriteShards(beam.PTransform[Any, Any]):
     """Rows as `FOLDER/shard-NNNNN.parquet`; a shard without rows makes no file. Gives the paths written.
 
     Workers write their rows to files of their own, sorted by shard, and only places in those files are shuffled; then each
@@ -97,7 +97,7 @@ class WriteShards(beam.PTransform):
         self.row_type = row_type
         self.shards = shards
 
-    def expand(self, rows: beam.PCollection) -> beam.PCollection:
+    def expand(self, rows: beam.PCollection[Any]) -> beam.PCollection[Any]:
         return (
             rows
             | "Write runs" >> beam.ParDo(_WriteRuns(self.folder, self.shards)).with_output_types(tuple[int, Run])

@@ -66,12 +66,19 @@ class RowUnreadable(Exception):
         self.id = id
 
 
+RawRows = Iterator[tuple[int, dict[str, Any] | RowUnreadable]]
+"""(row number, values or why there are none)"""
+
+
 class Parser(Protocol, Generic[Row]):
     """Makes a typed row of what a file holds. Picklable."""
 
-    row_type: type
-    columns: tuple[str, ...] | None
-    """Columns to read from Parquet, those of them that exist; None for all."""
+    @property
+    def row_type(self) -> type: ...
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Columns to read from Parquet, those of them that exist; None for all."""
 
     def __call__(self, values: dict[str, Any], file: str, row: int) -> Row:
         """Raises: RowUnreadable."""
@@ -87,18 +94,16 @@ def open_input(path: str) -> BinaryIO:
     """The decompressed bytes of a file on any Beam filesystem."""
     raw = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
     if ends_with(path, ".gz"):
-        return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
+        return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]  # a BinaryIO in all but name
     if ends_with(path, ".zst"):
         return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True), 1 << 20)
     return raw
 
 
-def raw_rows(
-    piece: Piece, columns: tuple[str, ...] | None, max_bytes: int
-) -> Iterator[tuple[int, dict[str, Any] | RowUnreadable]]:
-    """(row number, values or why there are none) for every row of a piece, in order."""
+def raw_rows(piece: Piece, columns: tuple[str, ...] | None, max_bytes: int) -> RawRows:
+    """Every row of a piece, in order."""
     if ends_with(piece.path, PARQUET):
-        rows = _parquet_rows(piece, columns)
+        rows: RawRows = _parquet_rows(piece, columns)
     elif ends_with(piece.path, JSONL):
         rows = _jsonl_rows(piece, max_bytes)
     else:
@@ -127,7 +132,7 @@ def _parquet_rows(piece: Piece, columns: tuple[str, ...] | None) -> Iterator[tup
                 number += 1
 
 
-def _jsonl_rows(piece: Piece, max_bytes: int) -> Iterator[tuple[int, dict[str, Any] | RowUnreadable]]:
+def _jsonl_rows(piece: Piece, max_bytes: int) -> RawRows:
     with open_input(piece.path) as file:
         if piece.offset:
             file.seek(piece.offset)
@@ -169,7 +174,7 @@ def _whole(digits: str) -> int | str:
     return int(digits) if -_LARGE <= int(digits[:21]) < 2 * _LARGE else digits
 
 
-def _text_rows(path: str, max_bytes: int) -> Iterator[tuple[int, dict[str, Any] | RowUnreadable]]:
+def _text_rows(path: str, max_bytes: int) -> RawRows:
     with open_input(path) as file:
         content = file.read(max_bytes + 1)
     if len(content) > max_bytes:
@@ -189,20 +194,20 @@ def _too_long(size: int, max_bytes: int, start: bytes) -> RowUnreadable:
     )
 
 
-class ReadRows(beam.PTransform):
+class ReadRows(beam.PTransform[Any, Any]):
     """Typed rows of all pieces, one per id; what cannot be read, and repeated ids, are in `failed`.
 
     Only pieces and ids are shuffled. A row is read by the worker that goes on to work on it, so that a corpus never has
     to fit into a shuffle; repeated ids are found beforehand, by reading the ids alone.
     """
 
-    def __init__(self, pieces: Iterable[Piece], parser: Parser, *, max_bytes: int = 5_000_000) -> None:
+    def __init__(self, pieces: Iterable[Piece], parser: Parser[Any], *, max_bytes: int = 5_000_000) -> None:
         super().__init__()
         self.pieces = list(pieces)
         self.parser = parser
         self.max_bytes = max_bytes
 
-    def expand(self, start: beam.pvalue.PBegin) -> tuple[beam.PCollection, beam.PCollection]:
+    def expand(self, start: beam.pvalue.PBegin) -> tuple[beam.PCollection[Any], beam.PCollection[Any]]:
         pieces = start | "List pieces" >> beam.Create(self.pieces) | "Spread pieces" >> beam.Reshuffle()
         repeated = (
             pieces
@@ -225,7 +230,7 @@ class ReadRows(beam.PTransform):
 class _ReadIds(beam.DoFn):
     """(hash, place and id) of every readable row that brings its own id. Few hashes, so that a group is worth its keep."""
 
-    def __init__(self, parser: Parser, max_bytes: int) -> None:
+    def __init__(self, parser: Parser[Any], max_bytes: int) -> None:
         self.parser = parser
         self.max_bytes = max_bytes
 
@@ -255,13 +260,13 @@ def _repetitions(group: tuple[int, Iterable[str]]) -> Iterator[tuple[str, str]]:
     for order in places.values():
         if len(order) > 1:
             order.sort()
-            file, row = order[0]
+            first_file, first_row = order[0]
             for later in order[1:]:
-                yield _place(*later), f"{file} row {row}"
+                yield _place(*later), f"{first_file} row {first_row}"
 
 
 class _ReadRows(beam.DoFn):
-    def __init__(self, parser: Parser, max_bytes: int, per_file: bool) -> None:
+    def __init__(self, parser: Parser[Any], max_bytes: int, per_file: bool) -> None:
         self.parser = parser
         self.max_bytes = max_bytes
         self.per_file = per_file
@@ -284,7 +289,7 @@ class _ReadRows(beam.DoFn):
             except RowUnreadable as error:
                 self.unreadable.inc()
                 id = error.id or f"{piece.name}:{number}"
-                place = {"source_id": error.id, "source_file": piece.name, "source_row": number}
+                place: dict[str, Any] = {"source_id": error.id, "source_file": piece.name, "source_row": number}
                 row = failed_row(id, "read", error.error, str(error), error.excerpt, **place)
                 yield beam.pvalue.TaggedOutput(FAILED, row)
         self.read.inc(count)

@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from tokenmill.bench.servers.mill import FAITHFUL
+
 NAMES = ("Ada", "Carl", "Rosa", "Otto", "Maria", "Hugo", "Emmy", "Niels")
 QUESTION = "{name} has {a} boxes with {b} pens each and buys {c} more pens. How many pens does {name} have now?"
 WORKED = "The boxes hold {a} * {b} = {ab} pens.\nTogether these are {ab} + {c} = {t} pens.\n#### {t}"
@@ -148,5 +150,5 @@ class Teacher:
         elif "stated_is_right" in asked:
             answer = self.dispute(body) if self.dispute else None
         else:
-            answer = {"unsupported": [], "missing": []}
+            answer = FAITHFUL
         return answer if isinstance(answer, str) else json.dumps(answer)

@@ -40,13 +40,15 @@ class Sampling:
     """How tool-sets are drawn."""
 
     least: int = 3
+    """Smallest size without distractors."""
     most: int = 20
-    """Sizes without distractors, drawn log-uniformly: a set of 3 to 5 tools is as likely as one of 12 to 20."""
+    """Largest size without distractors, drawn log-uniformly: a set of 3 to 5 tools is as likely as one of 12 to 20."""
     within: float = 0.6
     """Share of the sets that stay in their lead's domain or server."""
     distracted: float = 0.5
     """Share of the sets that get distractors: at least one, at most a third of the set's size."""
     most_distractors: int = 5
+    """Most distractors of a set."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.least <= self.most <= 100:

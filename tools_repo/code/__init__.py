@@ -2,5 +2,5 @@
 
 A workspace is a value in our memory. Each command runs in a sandbox of its own that gets the files on stdin and gives
 back those that changed on stdout, so nothing that untrusted code made ever lies on this machine's disk, no link of its
-making is ever followed by us, no process outlives its call, and a bubblewrap, a container or a pod serve alike.
+making is ever followed by us, and no process outlives its call.
 """

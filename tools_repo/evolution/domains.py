@@ -13,8 +13,8 @@ from tokenmill.inference.call import Ask
 from tokenmill.inference.structured import StructuredAnswerInvalid, ask_json
 from tokenmill.prompts.fence import CONTROL_TOKEN, defuse, fence
 from tokenmill.schemas.agentic import Domain, RefusedDomain
+from tokenmill.schemas.answer_schema import TEXT, record
 from tokenmill.schemas.draws import digest
-from tokenmill.schemas.json_schema import TEXT, record
 from tokenmill.tools_repo.evolution.categories import MARK, Category, flat, plain, slug
 from tokenmill.tools_repo.evolution.operators import Move, Operators
 from tokenmill.tools_repo.evolution.siblings import Distinct, Siblings

@@ -10,7 +10,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 from tokenmill.schemas.agentic import Domain
-from tokenmill.schemas.json_schema import BOOLEAN, TEXT, array, choice, record
+from tokenmill.schemas.answer_schema import BOOLEAN, TEXT, array, choice, record
 from tokenmill.schemas.tools import SYNTHETIC, Semantics, ToolSpec, dump, tool_id
 from tokenmill.tools_repo.evolution.categories import MARK, flat
 from tokenmill.tools_repo.evolution.fields import compile_fields, field_schema, properties

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tokenmill.schemas.json_schema import BOOLEAN, TEXT, array, choice, record
+from tokenmill.schemas.answer_schema import BOOLEAN, TEXT, array, choice, record
 
 TYPES: dict[str, dict[str, Any]] = {
     "text": {"type": "string"},

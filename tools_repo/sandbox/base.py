@@ -105,7 +105,7 @@ class Finished:
 
 
 class Sandbox(Protocol):
-    """Something that isolates programs: bubblewrap here, a container engine elsewhere."""
+    """Something that isolates programs, such as `Bubblewrap`."""
 
     def check(self) -> None:
         """Raises: SandboxUnavailable."""

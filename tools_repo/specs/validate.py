@@ -8,7 +8,6 @@ only to itself, and can be run on any text in bounded time.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -20,11 +19,11 @@ from jsonschema.exceptions import best_match
 from jsonschema.protocols import Validator
 from jsonschema.validators import validator_for
 from tokenmill.prompts.fence import CONTROL_TOKEN
+from tokenmill.schemas.json_schema import broken, unbounded
 from tokenmill.schemas.tools import ToolSpec
 from tokenmill.schemas.typescript.render import resolve
 from tokenmill.schemas.verdicts import Finding, Verdict
 from tokenmill.tools_repo.specs.names import VALID, is_valid
-from tokenmill.tools_repo.specs.patterns import danger
 
 CHECK = "valid"
 
@@ -44,9 +43,11 @@ class Limits:
     """What a specification may cost a reader. The defaults pass all but absurd ones."""
 
     schema_bytes: int = 100_000
+    """Characters of a schema."""
     depth: int = 32
     """Nesting of JSON, not of schemas."""
     enum_values: int = 2_000
+    """Values of one enum."""
     description: int = 20_000
     """Characters."""
     checks_per_value: int = 1_000
@@ -70,7 +71,7 @@ def validate(spec: ToolSpec, limits: Limits = Limits()) -> Verdict:
     Reasons: `name_invalid`, `description_missing`, `description_too_long`, `control_token`, `annotations_invalid`,
     and of either schema `schema_unreadable`, `schema_too_large`, `schema_too_deep`, `enum_too_large`,
     `not_an_object`, `schema_invalid`, `reference_unresolvable`, `reference_circular`, `schema_explodes`,
-    `pattern_invalid`, `pattern_catastrophic`.
+    `pattern_invalid`.
     """
     try:
         _text(spec, limits)
@@ -115,6 +116,9 @@ def _schema(text: str, limits: Limits, which: str, *, arguments: bool) -> None:
     subschemas = list(_walk(schema))
     for sub in subschemas:
         _keywords(sub, limits, which)
+    if unbounded(subschemas):
+        detail = f"The {which} names properties by pattern beside unevaluatedProperties."
+        raise _Refused("pattern_invalid", f"{detail} No validator here can hold values to that in bounded time.")
     _references(schema, subschemas, limits, which)
 
 
@@ -173,12 +177,8 @@ def _keywords(schema: dict[str, Any], limits: Limits, which: str) -> None:
     if isinstance(schema.get("patternProperties"), dict):
         patterns += schema["patternProperties"]
     for pattern in patterns:
-        try:
-            why = danger(pattern)
-        except re.error as error:
-            raise _Refused("pattern_invalid", f"A pattern of the {which} is unreadable: {error}.", pattern) from None
-        if why:
-            raise _Refused("pattern_catastrophic", f"A pattern of the {which} must not be run: {why}.", pattern)
+        if fault := broken(pattern):
+            raise _Refused("pattern_invalid", f"A pattern of the {which} is unreadable: {fault}.", pattern)
 
 
 def _references(root: dict[str, Any], subschemas: list[dict[str, Any]], limits: Limits, which: str) -> None:

@@ -13,7 +13,7 @@ import orjson
 from tokenmill.judges.rubric.criteria import criterion_of, criterion_schema
 from tokenmill.judges.rubric.validate import MAX_CRITERIA
 from tokenmill.schemas.agentic import DECLINE, Criterion, Fact, ReferenceCall
-from tokenmill.schemas.json_schema import BOOLEAN, TEXT, array, choice, record
+from tokenmill.schemas.answer_schema import BOOLEAN, TEXT, array, choice, record
 from tokenmill.schemas.tools import ToolSpec, dump
 
 MAX_FACTS, MAX_CALLS, MAX_CHANGES = 16, 12, 40

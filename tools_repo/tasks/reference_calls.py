@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 from jsonschema.exceptions import best_match
-from jsonschema.validators import validator_for
 from tokenmill.schemas.agentic import ReferenceCall
+from tokenmill.schemas.json_schema import validator_for
 from tokenmill.schemas.tools import ToolSpec
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}.*")

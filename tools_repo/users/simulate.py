@@ -18,8 +18,8 @@ from tokenmill.judges.rubric.evidence import Evidence
 from tokenmill.judges.rubric.user_role import user_fault
 from tokenmill.prompts.fence import fence
 from tokenmill.schemas.agentic import AgentTask, ChatMessage, Fact, Persona
+from tokenmill.schemas.answer_schema import BOOLEAN, TEXT, choice, record
 from tokenmill.schemas.draws import digest, pick
-from tokenmill.schemas.json_schema import BOOLEAN, TEXT, choice, record
 from tokenmill.tools_repo.users.check import Knowledge, UserCheck
 from tokenmill.tools_repo.world.ask_checked import REPAIR, CheckFailed, ask_checked
 

@@ -16,9 +16,9 @@ from functools import lru_cache
 from typing import Any
 
 import orjson
-from jsonschema import Draft202012Validator, ValidationError
+from jsonschema import ValidationError
 from jsonschema.protocols import Validator
-from jsonschema.validators import validator_for
+from tokenmill.schemas.json_schema import validator_for
 from tokenmill.schemas.tools import ToolSpec
 from tokenmill.schemas.typescript.render import resolve
 from tokenmill.tools_repo.specs.validate import validate
@@ -152,7 +152,7 @@ class Checks:
 @lru_cache(maxsize=4096)
 def _compiled(schema: str) -> tuple[dict[str, Any], Validator]:
     parsed = orjson.loads(schema)
-    kind = validator_for(parsed, default=Draft202012Validator)
+    kind = validator_for(parsed)
     return parsed, kind(parsed, format_checker=FORMATS)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 from tokenmill.inference.call import Ask
 from tokenmill.prompts.fence import fence
-from tokenmill.schemas.json_schema import BOOLEAN, TEXT, array, choice, record
+from tokenmill.schemas.answer_schema import BOOLEAN, TEXT, array, choice, record
 from tokenmill.schemas.tools import ToolSpec, dump, to_openai
 from tokenmill.schemas.typescript.render import render_namespace
 from tokenmill.tools_repo.world.ask_checked import REPAIR, CheckFailed, ask_checked

@@ -22,6 +22,7 @@ import orjson
 from jsonschema import Draft202012Validator, FormatChecker, ValidationError, validators
 from jsonschema.exceptions import best_match
 from jsonschema.protocols import Validator
+from tokenmill.schemas.json_schema import linear
 from tokenmill.schemas.tools import SYNTHETIC, ToolSpec, dump
 from tokenmill.tools_repo.specs.validate import Limits, validate
 
@@ -235,7 +236,7 @@ def _x_ref(validator: Validator, target: Any, value: Any, schema: Any) -> Iterat
             yield ValidationError(f"there is no {target} {_cut(identifier)!r}")
 
 
-_Validator = validators.extend(Draft202012Validator, {"x-ref": _x_ref})
+_Validator = validators.extend(linear(Draft202012Validator), {"x-ref": _x_ref})
 
 
 def _keys(records: Any) -> Any:

@@ -14,10 +14,10 @@ from typing import Any
 
 import orjson
 from jsonschema.exceptions import best_match
-from jsonschema.validators import validator_for
 from tokenmill.inference.call import Ask
 from tokenmill.inference.errors import RowError
 from tokenmill.schemas.engines import Engine
+from tokenmill.schemas.json_schema import validator_for
 from tokenmill.schemas.tools import ToolSpec
 from tokenmill.tools_repo.world.entities import EntityModel, State
 from tokenmill.tools_repo.world.outcomes import CERTAIN, Odds, error

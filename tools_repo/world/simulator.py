@@ -16,11 +16,11 @@ from typing import Any
 
 import orjson
 from jsonschema.exceptions import best_match
-from jsonschema.validators import validator_for
 from tokenmill.inference.call import Ask, Message
 from tokenmill.prompts.fence import fence
 from tokenmill.schemas.agentic import SUCCESS
-from tokenmill.schemas.json_schema import record
+from tokenmill.schemas.answer_schema import record
+from tokenmill.schemas.json_schema import validator_for
 from tokenmill.schemas.tools import ToolSpec, dump
 from tokenmill.tools_repo.world.ask_checked import REPAIR, CheckFailed, ask_checked
 from tokenmill.tools_repo.world.consistency import disagreements

@@ -1,4 +1,8 @@
-"""Passages of Wikipedia and honest paraphrases of them (see LICENSE.md for their licence)."""
+"""Passages and versions of them, honest and faulty (see LICENSE.md for their licences).
+
+The planted set: Wikipedia passages with honest paraphrases, in which `faults.py` plants faults. The foreign set: passages of
+eight genres in eight languages, each with an honest version and one with a natural slip, both by independent writers.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from typing import Any
 
 HALVES = ("dev", "test")
 """`test` may be empty, between two rounds of tuning."""
+VERSIONS = ("honest", "faulty")
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,29 @@ class Pair:
     other_names: dict[str, list[str]]
     """Names of the other passages of the same pool, by type. A row's pool is its half, if it names no other: a half that
     was moved keeps its own, so that the same names are swapped in as before."""
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A passage with the two versions that one writer made of it: they differ in the slip alone."""
+
+    id: str
+    half: str
+    genre: str
+    language: str
+    title: str
+    source: str
+    writer: str
+    form: str
+    """What the version was to be, in the writer's words: "news report", "letter to a friend", ..."""
+    honest: str
+    faulty: str
+    kind: str
+    """Of the slip: `roles exchanged`, `wrong source`, ..."""
+    slip: str
+    """What the slip is, in one sentence of its writer's."""
+    second_reader: dict[str, str]
+    """What somebody who compared each version with its source called it: `faithful` or `unfaithful`."""
 
 
 def _rows(name: str) -> list[dict[str, Any]]:
@@ -63,3 +91,14 @@ def pairs(half: str | None = None) -> list[Pair]:
             )
         )
     return [pair for pair in found if half in (None, pair.half)]
+
+
+def foreign(half: str | None = None) -> list[Foreign]:
+    """The foreign set, or one half of it, in the order of the files."""
+    versions = {row.pop("passage"): row for row in _rows("foreign_versions.jsonl")}
+    told = ("id", "half", "genre", "language", "title")
+    found = [
+        Foreign(**{key: row[key] for key in told}, source=row["text"], **versions[row["id"]])
+        for row in _rows("foreign_passages.jsonl")
+    ]
+    return [passage for passage in found if half in (None, passage.half)]

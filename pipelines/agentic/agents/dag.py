@@ -19,9 +19,9 @@ from tokenmill.pipelines.transforms.flow import Flow
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Rollout
 from tokenmill.prompts.fence import fence
 from tokenmill.schemas.agentic import Agent, RefusedAgent
+from tokenmill.schemas.answer_schema import array, record
 from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.draws import digest, pick, shuffled
-from tokenmill.schemas.json_schema import array, record
 from tokenmill.schemas.toolsets import ToolSet
 from tokenmill.tools_repo.agents.check import Fault, agent_faults
 from tokenmill.tools_repo.agents.likeness import AgentLikeness
@@ -184,7 +184,7 @@ def system_prompt(system: str, policy: Sequence[str], now: str) -> str:
 
 def refuse_duplicate(found: Duplicate) -> RefusedAgent:
     """A near-duplicate as a row of `rejected/`."""
-    agent: Agent = found.tool  # type: ignore[assignment]
+    agent: Agent = found.tool  # type: ignore[assignment]  # agents were compared in place of tools
     values = {name: getattr(agent, name) for name in Agent.__dataclass_fields__}
     detail = f"nearly the same agent as {found.of} (similarity {found.similarity:.2f})"
     return RefusedAgent(**values, reason=NEAR_DUPLICATE, detail=detail, duplicate_of=found.of, score=found.similarity)
@@ -196,7 +196,8 @@ def build(step: WriteAgent, likeness: AgentLikeness | None, flow: Flow) -> None:
     written = toolsets | "Write agents" >> Rollout(step, flow.models)
     kept, refused = written[DATA], [written[REJECTED]]
     if likeness is not None:
-        kept, duplicates = kept | "Drop duplicates" >> DropDuplicates(likeness)  # type: ignore[arg-type]
+        same = DropDuplicates(likeness)  # type: ignore[arg-type]  # it answers as a Likeness does, of agents
+        kept, duplicates = kept | "Drop duplicates" >> same
         repeated = duplicates | "Refuse duplicates" >> beam.Map(refuse_duplicate).with_output_types(RefusedAgent)
         refused.append(repeated)
     flow.write(Agent, RefusedAgent, kept, refused, [unreadable, written[FAILED]])

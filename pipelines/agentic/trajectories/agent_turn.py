@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import orjson
 from tokenmill.inference.call import Answer, Ask, Message
@@ -17,14 +17,15 @@ from tokenmill.inference.structured import StructuredAnswerInvalid, ask_json
 from tokenmill.inference.thinking import opens_thinking
 from tokenmill.prompts.fence import defuse, fence
 from tokenmill.schemas.agentic import ChatMessage, ToolCall, ToolCallFunction
-from tokenmill.schemas.json_schema import array, record
+from tokenmill.schemas.answer_schema import array, record
 from tokenmill.schemas.typescript.render import render_namespace
 from tokenmill.tools_repo.world.ask_checked import REPAIR
 
 from tokenmill import prompts
 
 Protocol = Literal["native", "json"]
-NATIVE, JSON = "native", "json"
+NATIVE: Final = "native"
+JSON: Final = "json"
 CUT_OFF, EMPTY_TURN, INVALID_TURN = "cut_off", "empty_turn", "invalid_turn"
 """Why a turn cannot be used: cut off by the answer's length limit or a content filter, neither text nor call, no valid
 answer of the `json` protocol."""

@@ -21,7 +21,7 @@ class Attempt(Generic[Task]):
 
     @property
     def id(self) -> str:
-        return f"{self.task.id}/{self.sample}"  # type: ignore[attr-defined]
+        return f"{self.task.id}/{self.sample}"  # type: ignore[attr-defined]  # every kind of task has one
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,17 @@ class ModelNames:
 class Sampled(Interface):
     """A step that says how the agent's answers are drawn."""
 
-    seed: int
-    temperature: float | None
-    top_p: float | None
-    max_tokens: int
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def temperature(self) -> float | None: ...
+
+    @property
+    def top_p(self) -> float | None: ...
+
+    @property
+    def max_tokens(self) -> int: ...
 
 
 def agent_sampling(step: Sampled, task_id: str, sample: int, turn: int) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from tokenmill.schemas.agentic import RefusedTrajectory, Trajectory
 class Trajectories:
     """What becomes of one task."""
 
-    step: Step
+    step: Step[Any]
     """What runs an attempt: `RunTrajectory`, or `RunCodeTask` for tasks whose tests decide."""
     samples: int = 1
     """Attempts at each task: more than one is rejection sampling."""
@@ -31,7 +31,7 @@ class Trajectories:
         if self.samples < 1:
             raise ValueError(f"a task has at least one attempt, not {self.samples}")
 
-    def attempts(self, task: Any) -> Iterator[Attempt]:
+    def attempts(self, task: Any) -> Iterator[Attempt[Any]]:
         """One element for each attempt at a task; the first n of more are the same attempts."""
         return (Attempt(task, sample) for sample in range(self.samples))
 

@@ -37,7 +37,7 @@ def judge_ending(dialogue: Dialogue) -> CriterionVerdict:
 
 
 def outcome(
-    attempt: Attempt, dialogue: Dialogue, world: World, meter: Meter, reason: str, detail: str, **columns: Any
+    attempt: Attempt[Any], dialogue: Dialogue, world: World, meter: Meter, reason: str, detail: str, **columns: Any
 ) -> Accepted | Rejected:
     """The row of `data/`, or that of `rejected/` where there is a `reason`; `columns` are those that depend on the kind of
     task."""

@@ -12,7 +12,7 @@ from tokenmill.pipelines.agentic.trajectories.dag import Trajectories, build
 from tokenmill.pipelines.agentic.trajectories.executable_worlds import ExecutableWorlds, find_engines
 from tokenmill.pipelines.agentic.trajectories.options import TryOptions
 from tokenmill.pipelines.agentic.trajectories.rollout import RunTrajectory
-from tokenmill.pipelines.agentic.trajectories.worlds import ENGINES, EXECUTABLE, SIMULATOR, SimulatedWorlds
+from tokenmill.pipelines.agentic.trajectories.worlds import ENGINES, EXECUTABLE, SIMULATOR, SimulatedWorlds, Worlds
 from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.job import Job, Plan
@@ -77,7 +77,8 @@ def job(options: TrajectoriesOptions) -> Job:
     """
     chosen = roles(options, "writer", "user", "tools", "judge")
     odds = Odds.parse(options.outcomes)
-    worlds, stamps = SimulatedWorlds(odds), []
+    worlds: Worlds = SimulatedWorlds(odds)
+    stamps: list[list[str]] = []
     if options.engine == EXECUTABLE:
         pieces, stamps = find_engines(options.engines)
         worlds = ExecutableWorlds(pieces, odds)

@@ -42,6 +42,7 @@ class RunTrajectory:
     models: ModelNames
     worlds: Worlds
     protocol: agent_turn.Protocol = agent_turn.NATIVE
+    """How the agent calls tools: natively, or by JSON answers."""
     limits: Limits = field(default_factory=Limits)
     votes: int = 3
     """The judge's votes on what code cannot decide, odd."""

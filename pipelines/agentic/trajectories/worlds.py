@@ -20,7 +20,8 @@ ENGINES = (SIMULATOR, EXECUTABLE)
 class Worlds(Interface):
     """Makes the world of a trajectory. Picklable; its fields are its configuration."""
 
-    engine: str
+    @property
+    def engine(self) -> str: ...
 
     def __call__(self, task: AgentTask, ask: Ask, *parts: object) -> World:
         """A fresh world at the task's initial state; draws depend on `parts`."""

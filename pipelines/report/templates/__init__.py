@@ -36,9 +36,8 @@ def _visible(value: Any) -> Any:
 
 def load() -> None:
     """Compile all templates."""
-    for name in _environment().list_templates():
-        if name.endswith(".j2"):
-            _environment().get_template(name)
+    for name in _environment().list_templates(extensions=["j2"]):
+        _environment().get_template(name)
 
 
 def text(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +10,12 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from tokenmill.pipelines.report.formatting import one_line, share, words
 from tokenmill.pipelines.report.sample_draw import Sample
+from tokenmill.pipelines.report.tally import Shards, Survey
 
 if TYPE_CHECKING:
     from huggingface_hub import DatasetCardData
-    from tokenmill.pipelines.report.survey import Survey
     from tokenmill.schemas.manifest import Manifest
 
-Shards = Callable[[str], Iterable[Path]]
-"""The shards of one output folder, in order; each need only be there until the next one is asked for."""
 _EXCERPT = 700
 """Characters of a text in the card."""
 Stage = tuple[str, int | None, str]
@@ -35,8 +33,6 @@ class View:
     """(column, heading) of what kept and refused rows are counted by."""
     card = "README.md.j2"
     page = "report.html.j2"
-    figures_in = ""
-    """Field of the manifest that holds the figures, where there are any."""
     texts: tuple[str, ...] = ()
     """Columns of which the card shows the beginning in a block of its own."""
     hidden: tuple[str, ...] = ("verdicts", "excerpt", "message", "detail")
@@ -63,7 +59,7 @@ class View:
         ]
 
     def figures(self, out: Path, shards: Shards) -> Any:
-        """Figures that only rows of this type have, with `tables()` for the pages and `as_dict()` for the manifest; None
+        """Figures that only rows of this type have, for the pages, with `as_dict()` for that `FIELD` of the manifest; None
         where there are none. Pictures are drawn into `out`.
 
         Raises:

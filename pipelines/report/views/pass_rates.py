@@ -11,11 +11,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow.parquet as pq
 from tokenmill.pipelines.report.formatting import by_count
-from tokenmill.pipelines.report.views.base import Shards
+from tokenmill.pipelines.report.tally import Shards
 from tokenmill.schemas.agentic import LEVELS
 
 _TOOK = ("model_calls", "prompt_tokens", "completion_tokens")
@@ -87,6 +87,7 @@ class Level:
 class PassRates:
     """How the tries of a run went, kept or refused."""
 
+    FIELD: ClassVar[str] = "trajectories"
     levels: list[Level]
     """In the order of their difficulty; levels without a try are left out."""
     whole: Level
@@ -108,22 +109,17 @@ class PassRates:
         sums = {"model_calls_per_kept": self.took["model_calls"], "tokens_per_kept": tokens}
         return {name: n / self.whole.kept if self.whole.kept else None for name, n in sums.items()}
 
-    def tables(self) -> dict[str, Any]:
-        """For the report and the card: levels, and all together where there are several."""
+    @property
+    def rows(self) -> list[tuple[str, dict[str, Any]]]:
+        """(level, rates) for a table: all together last, where there are several."""
         shown = [*self.levels, self.whole] if len(self.levels) > 1 else self.levels
-        rows = [(level.name, level.as_dict(self.ks)) for level in shown]
-        return {"ks": self.ks, "rows": rows, "endings": self.endings, **self.per_kept}
+        return [(level.name, level.as_dict(self.ks)) for level in shown]
 
     def as_dict(self) -> dict[str, Any]:
         """For the manifest."""
         levels = {level.name: level.as_dict(self.ks) for level in self.levels}
-        return {
-            "levels": levels,
-            "all": self.whole.as_dict(self.ks),
-            "endings": self.endings,
-            **self.took,
-            **self.per_kept,
-        }
+        whole = {"all": self.whole.as_dict(self.ks), "endings": self.endings}
+        return {"levels": levels, **whole, **self.took, **self.per_kept}
 
 
 def survey_tries(shards: Shards) -> PassRates | None:

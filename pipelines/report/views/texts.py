@@ -16,6 +16,7 @@ from tokenmill.pipelines.report.views.base import View
 _SHOWN = 12_000
 """Characters shown of a text; the rest is in the shards."""
 _FINDINGS, _VERDICTS = 8, 60
+"""Findings shown of a verdict, and verdicts of a row."""
 _PREVIEWED = 3000
 
 
@@ -28,11 +29,12 @@ class TextView(View):
 
     def sample(self, folder: str, sample: Sample) -> dict[str, Any]:
         attempts = _attempts(sample.row["verdicts"])
-        final = attempts[-1]["verdicts"] if attempts else []
-        pairs = _pairs(sample.row, sample.lengths, [f for v in final if not v["passed"] for f in v["findings"]])
+        final = attempts[-1][1] if attempts else []
+        quoting = [f for v in final if not v["passed"] for f in v["findings"][:_FINDINGS]]
+        pairs = _pairs(sample.row, sample.lengths, quoting)
         return super().sample(folder, sample) | {
-            "repaired": folder == "data" and any(not v["passed"] for a in attempts for v in a["verdicts"]),
-            "own": {"pairs": pairs, "attempts": attempts},
+            "repaired": folder == "data" and any(not v["passed"] for _, verdicts in attempts for v in verdicts),
+            "own": {"pairs": pairs, "attempts": attempts, "findings": _FINDINGS},
         }
 
     def preview(self, row: Any, verdict: Text) -> RenderableType:
@@ -54,7 +56,7 @@ class TextView(View):
 
 def _pairs(row: dict[str, Any], lengths: dict[str, int], findings: list[dict[str, str]]) -> list[dict[str, Any]]:
     """Texts before and after, side by side; what was refused comes first, the whole passage after it."""
-    from tokenmill.judges.facts.coverage import differing_spans  # has large tables; only a run's end needs it
+    from tokenmill.judges.facts.check import differing_spans  # has large tables; only a run's end needs it
 
     wanted = [("source_text", "text", "Source", "Rewrite")]
     if row.get("refused_text") or row.get("refused_source"):
@@ -91,19 +93,11 @@ def _pairs(row: dict[str, Any], lengths: dict[str, int], findings: list[dict[str
     return pairs
 
 
-def _attempts(verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Verdicts by attempt, in the order of attempts."""
-    shown = [
-        {
-            **verdict,
-            "where": _where(verdict["chunk"]),
-            "findings": [{k: text[:600] for k, text in f.items()} for f in verdict["findings"][:_FINDINGS]],
-            "more": max(len(verdict["findings"]) - _FINDINGS, 0),
-        }
-        for verdict in verdicts[:_VERDICTS]
-    ]
+def _attempts(verdicts: list[dict[str, Any]]) -> list[tuple[int, list[dict[str, Any]]]]:
+    """Verdicts by attempt, in the order of attempts, refusals first."""
+    shown = [verdict | {"where": _where(verdict["chunk"])} for verdict in verdicts[:_VERDICTS]]
     shown.sort(key=lambda v: (v["attempt"], v["passed"], v["check"]))
-    return [{"attempt": n, "verdicts": list(group)} for n, group in groupby(shown, key=lambda v: v["attempt"])]
+    return [(attempt, list(group)) for attempt, group in groupby(shown, key=lambda v: v["attempt"])]
 
 
 def _where(chunk: int) -> str:

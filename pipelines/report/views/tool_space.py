@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -23,7 +23,7 @@ from tokenmill.pipelines.report.formatting import by_count
 from tokenmill.pipelines.report.licenses import hub_license
 from tokenmill.schemas.columns import from_values
 from tokenmill.schemas.tools import SYNTHETIC, ToolSpec
-from tokenmill.tools_repo.specs.coverage import Coverage, draw, measure
+from tokenmill.tools_repo.specs.coverage import Coverage, Distances, draw, measure
 from tokenmill.tools_repo.specs.likeness import describe
 from tokenmill.tools_repo.specs.tally import FEATURES, Part, Tally
 
@@ -64,6 +64,7 @@ class Picture:
 class ToolSpace:
     """Coverage of a run's tools, and where the real ones come from."""
 
+    FIELD: ClassVar[str] = "coverage"
     coverage: Coverage
     compared: int
     """Tools whose distances were taken; 0 where there was nothing to embed them with."""
@@ -76,24 +77,23 @@ class ToolSpace:
         drawn = {"compared": self.compared, "pictures": [picture.file for picture in self.pictures]}
         return {**asdict(self.coverage), **drawn}
 
-    def tables(self) -> dict[str, Any]:
-        """The numbers as the report and the card show them."""
-        found = self.coverage
-        shares = [(feature, {side: values[feature] for side, values in found.features.items()}) for feature in FEATURES]
-        licenses: Counter[str] = Counter()
-        for (*_, license_), n in self.servers.items():
-            licenses[license_] += n
-        return {
-            "origins": found.tools,
-            "entropy": found.entropy,
-            "nearest": [(_PAIRS[pair], distances) for pair, distances in found.nearest.items() if distances],
-            "sides": list(found.features),
-            "features": [(name, by_side) for name, by_side in shares if any(by_side.values())],
-            "compared": self.compared,
-            "pictures": self.pictures,
-            "licenses": [(stated, hub_license(stated), n) for stated, n in by_count(licenses)],
-            "servers": by_count(self.servers),
-        }
+    @property
+    def nearest(self) -> list[tuple[str, Distances]]:
+        return [(_PAIRS[pair], distances) for pair, distances in self.coverage.nearest.items() if distances]
+
+    @property
+    def features(self) -> list[tuple[str, list[float]]]:
+        """Features that some schema uses, with the share of those of each side that do."""
+        shares = [(name, [used[name] for used in self.coverage.features.values()]) for name in FEATURES]
+        return [(name, by_side) for name, by_side in shares if any(by_side)]
+
+    @property
+    def licenses(self) -> list[tuple[str, str | None, int]]:
+        """(licence as stated, the Hub's identifier, real tools)."""
+        counts: Counter[str] = Counter()
+        for (*_, stated), n in self.servers.items():
+            counts[stated] += n
+        return [(stated, hub_license(stated), n) for stated, n in by_count(counts)]
 
 
 def survey_tools(out: Path, shards: Iterable[Path]) -> ToolSpace | None:

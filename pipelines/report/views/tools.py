@@ -11,13 +11,13 @@ from rich.console import RenderableType
 from rich.text import Text
 from tokenmill.pipelines.report.formatting import one_line
 from tokenmill.pipelines.report.sample_draw import Sample
-from tokenmill.pipelines.report.views.base import Shards, Stage, View
+from tokenmill.pipelines.report.tally import Shards, Survey
+from tokenmill.pipelines.report.views.base import Stage, View
 from tokenmill.schemas.tools import SYNTHETIC, ToolSpec, to_openai
 from tokenmill.schemas.typescript.render import render_namespace
 
 if TYPE_CHECKING:
     from huggingface_hub import DatasetCardData
-    from tokenmill.pipelines.report.survey import Survey
     from tokenmill.pipelines.report.views.tool_space import ToolSpace
     from tokenmill.schemas.manifest import Manifest
 
@@ -34,7 +34,6 @@ class ToolView(View):
     facets = (("origin", "Kept by origin"), ("category", "Kept by category"))
     card = "tools.md.j2"
     page = "tools.html.j2"
-    figures_in = "coverage"
 
     def total(self, manifest: Manifest, survey: Survey) -> int:
         """Tools that were listed; a harvest's other failures are servers."""
@@ -68,7 +67,7 @@ class ToolView(View):
         creators = [*(["found"] if found or not made else []), *(["machine-generated"] if made else [])]
         metadata.annotations_creators, metadata.language_creators = creators, list(creators)
         kinds = [*(["mcp"] if found else []), *(["synthetic"] if made else [])]
-        metadata.tags = ["tool-use", "function-calling", *kinds, "tokenmill"]
+        metadata["tags"] = ["tool-use", "function-calling", *kinds, "tokenmill"]
 
     def sample(self, folder: str, sample: Sample) -> dict[str, Any]:
         """The tool that a row is, beside the one that it repeats."""

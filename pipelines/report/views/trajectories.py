@@ -11,18 +11,19 @@ from rich import box
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
-from tokenmill.pipelines.report.formatting import one_line, words
 from tokenmill.pipelines.report.sample_draw import Sample
-from tokenmill.pipelines.report.views.base import Shards, Stage, View
+from tokenmill.pipelines.report.tally import Shards, Survey
+from tokenmill.pipelines.report.views.base import Stage, View
 from tokenmill.pipelines.report.views.pass_rates import PassRates, survey_tries
 from tokenmill.schemas.agentic import Trajectory
 
 if TYPE_CHECKING:
-    from tokenmill.pipelines.report.survey import Survey
     from tokenmill.schemas.manifest import Manifest
 
-_TEXT, _RESULT, _TURNS = 4000, 1500, 80
+_TURNS = 80
+"""Turns that the report shows."""
 _PREVIEWED = 1200
+"""Characters of a turn in a preview."""
 _STYLES = {"system": "dim", "user": "cyan", "assistant": "green", "call": "green", "result": "dim"}
 
 
@@ -35,7 +36,6 @@ class TrajectoryView(View):
     """Levels have a table of their own."""
     card = "trajectories.md.j2"
     page = "trajectories.html.j2"
-    figures_in = "trajectories"
     hidden = (
         *(*View.hidden, "messages", "tools", "rubric", "calls", "persona", "state_before", "state_after", "goal"),
         *("situation", "prompts"),
@@ -56,39 +56,12 @@ class TrajectoryView(View):
 
     def sample(self, folder: str, sample: Sample) -> dict[str, Any]:
         row, turns = sample.row, list(_turns(sample.row))
-        described = {criterion["id"]: criterion["description"] for criterion in row["rubric"]}
         own = {
-            "turns": [
-                {
-                    "role": turn.role,
-                    "text": turn.text[: _RESULT if turn.call else _TEXT],
-                    "call": one_line(turn.call, 100),
-                    "note": words(", ".join(turn.notes)),
-                }
-                for turn in turns[:_TURNS]
-            ],
+            "row": row,
+            "turns": turns[:_TURNS],
             "more": max(len(turns) - _TURNS, 0),
-            "goal": one_line(row["goal"], 600),
-            "facts": [
-                ("level", words(row["level"])),
-                ("ended", words(row["ended"])),
-                ("persona", row["persona"]["name"]),
-                ("engine", row["engine"]),
-                ("score", f"{row['score']:.2f} of {row['threshold']:.2f} needed"),
-                (
-                    "cost",
-                    f"{row['model_calls']} model calls, {row['prompt_tokens'] + row['completion_tokens']:,} tokens",
-                ),
-            ],
-            "verdicts": [
-                {
-                    **verdict,
-                    "description": one_line(described.get(verdict["criterion"], ""), 300),
-                    "detail": one_line(verdict["detail"], 600),
-                    "quotes": [one_line(quote["text"], 240) for quote in verdict["quotes"][:4]],
-                }
-                for verdict in sorted(row["verdicts"], key=lambda verdict: verdict["passed"])
-            ],
+            "described": {criterion["id"]: criterion["description"] for criterion in row["rubric"]},
+            "verdicts": sorted(row["verdicts"], key=lambda verdict: verdict["passed"]),
         }
         return super().sample(folder, sample) | {"style": row["level"], "own": own}
 

@@ -34,7 +34,7 @@ SAME_ID, NEAR_DUPLICATE = "same_id", "near_duplicate"
 _DETAIL = 600
 
 
-class CurateTools(beam.PTransform):
+class CurateTools(beam.PTransform[Any, Any]):
     """PCollection[ToolSpec] -> {DATA: ToolSpec, REJECTED: RefusedTool, FAILED: FailedRow}, every tool in exactly one.
 
     Specifications must have passed `tools_repo.specs.validate`. Of near-duplicates the real tool (`mcp`, then `openapi`) is
@@ -68,7 +68,7 @@ class CurateTools(beam.PTransform):
         self.judge = judge if judge is None else replace(judge, seed=seed)
         self.likeness = likeness
 
-    def expand(self, tools: beam.PCollection) -> dict[str, beam.PCollection]:
+    def expand(self, tools: beam.PCollection[Any]) -> dict[str, beam.PCollection[Any]]:
         single = (
             tools
             | "Key by id" >> beam.Map(lambda tool: (tool.id, tool))
@@ -131,9 +131,6 @@ class LookAtTool:
 
     judge: ToolClarity | None
 
-    row_type: ClassVar[type] = ToolSpec
-    rejected_type: ClassVar[type] = RefusedTool
-
     async def __call__(self, tool: ToolSpec, ask: Ask) -> Accepted | Rejected:
         checked = validated(tool)
         if isinstance(checked, RefusedTool):
@@ -170,7 +167,7 @@ def _named(_: str, tools: Iterable[ToolSpec]) -> list[ToolSpec]:
     return assign_names(sorted(tools, key=lambda tool: tool.id))
 
 
-def _typed(rows: beam.PCollection, row_type: type) -> beam.PCollection:
+def _typed(rows: beam.PCollection[Any], row_type: type) -> beam.PCollection[Any]:
     rows.element_type = row_type
     return rows
 

@@ -70,7 +70,8 @@ class EvolveDomains:
             raise ValueError(f"EvolveDomains.domains must be at least 1, not {self.domains}")
 
     async def __call__(self, category: Category, ask: Ask) -> Several:
-        siblings, made = Siblings(self.evolution.distinct), []
+        siblings = Siblings(self.evolution.distinct)
+        made: list[Domain] = []
         outcomes: list[Accepted | Rejected | FailedRow] = []
         barren = 0
         for number in range(self.domains):
@@ -173,9 +174,6 @@ class EvolveTools:
     design: DesignDomain
     tools: WriteTools
 
-    row_type: ClassVar[type] = ToolSpec
-    rejected_type: ClassVar[type] = RefusedTool
-
     async def __call__(self, category: Category, ask: Ask) -> Several:
         first = await replace(self.domains, domains=1)(category, ask)
         outcomes: list[Accepted | Rejected | FailedRow] = []
@@ -186,9 +184,6 @@ class EvolveTools:
             if isinstance(outcome, Accepted):
                 outcomes += (await self.tools(outcome.row, ask)).outcomes
         return Several(outcomes)
-
-    def failed(self, category: Category, error: str, message: str) -> FailedRow:
-        return self.domains.failed(category, error, message)
 
 
 def build_domains(step: EvolveDomains, design: DesignDomain, flow: Flow) -> None:

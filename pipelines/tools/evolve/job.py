@@ -11,16 +11,17 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tokenmill.inference.spec import parse_spec
 from tokenmill.pipelines.runs.errors import UsageError, line_of
 from tokenmill.pipelines.runs.exit import FAILED, OK, say
 from tokenmill.pipelines.runs.folder import OutputFolder
-from tokenmill.pipelines.runs.job import Job
+from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command, launch
 from tokenmill.pipelines.runs.options import longest_row, of_data, roles, too_small
 from tokenmill.pipelines.tools.curation import Curation, CurationOptions, curation
@@ -90,7 +91,7 @@ def evolve(options: EvolveOptions, beam_args: Sequence[str]) -> int:
         first = replace(options, input=(listed,), limit=None, account=account)
         if options.estimate or options.preview:
             return launch(plan.whole(), first, beam_args)
-        OutputFolder(options.output).check_ours()
+        OutputFolder(options.folder).check_ours()
         stage = f"{options.output}/{STAGES}/{DOMAINS}"
         code = launch(plan.domains(), replace(first, output=stage), beam_args)
         finished = OutputFolder(stage).manifest() if code in (OK, FAILED) else None
@@ -117,7 +118,7 @@ def _listed(categories: Sequence[Category], options: EvolveOptions) -> Iterator[
         return
     # A name by content, so that a run of other categories does not touch the list of one that is there.
     name = f"{STAGES}/categories-{hashlib.sha256(content).hexdigest()[:8]}.jsonl"
-    out = OutputFolder(options.output)
+    out = OutputFolder(options.folder)
     try:
         out.write(name, content)
     except Exception as error:  # each filesystem has errors of its own
@@ -220,7 +221,7 @@ class Settings:
         return replace(self.tools(), step=step, parser=CategoryParser(), notes=self._notes)
 
     @property
-    def _estimate(self):
+    def _estimate(self) -> Callable[[Any], tuple[dict[str, Plan], dict[str, Plan]]]:
         return partial(estimate, self.evolve, self.design, self.write, self.curated.judge)
 
     @property

@@ -81,7 +81,7 @@ def ask(source: Source, harvester: Harvester | None) -> Offer | FailedRow:
         return _failed(source, "read", source.error, source.message)
     if source.listed is not None:
         return Offer(source, source.listed)
-    assert source.server is not None
+    assert source.server is not None and harvester is not None
     try:
         return Offer(source, asyncio.run(harvester.harvest(source.server)))
     except HarvestFailed as error:

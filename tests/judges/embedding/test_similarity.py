@@ -138,7 +138,7 @@ def test_configuration_is_checked_and_pickles():
 
 def test_importing_the_module_is_light():
     code = "import sys, {}; print([m for m in ('torch', 'numpy') if m in sys.modules])".format(
-        "tokenmill.judges.embedding.similarity, tokenmill.judges.facts.coverage"
+        "tokenmill.judges.embedding.similarity, tokenmill.judges.facts.check"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

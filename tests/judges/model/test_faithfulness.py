@@ -3,9 +3,11 @@ import json
 import pickle
 
 import pytest
+from tokenmill.bench.servers.mill import FAITHFUL
 from tokenmill.inference.call import Answer, Usage
 from tokenmill.inference.errors import CallRefused, RowError
 from tokenmill.judges.model.faithfulness import SCHEMA, Faithfulness, JudgeUndecided, verify
+from tokenmill.schemas.verdicts import Question
 
 from tests.judges.pair import REWRITE, SOURCE
 
@@ -14,8 +16,10 @@ def claim(source="", rewrite="", severity="major", text="It is not so."):
     return {"claim": text, "source_quote": source, "rewrite_quote": rewrite, "severity": severity}
 
 
-def answer(unsupported=(), missing=()):
-    return json.dumps({"unsupported": list(unsupported), "missing": list(missing)})
+def answer(unsupported=(), missing=(), answers=(), **form):
+    return json.dumps(
+        {**FAITHFUL, "answers": list(answers), "unsupported": list(unsupported), "missing": list(missing), **form}
+    )
 
 
 CLEAN = answer()
@@ -75,12 +79,12 @@ def test_a_vote_whose_quotations_are_all_false_is_asked_once_more():
     assert verdict.reason == "unsupported_claim"
     assert len(ask.asked) == 2
     complaint = ask.asked[1]["messages"][-1]["content"]
-    assert 'not in the source: "cost 900 crowns"' in complaint
+    assert 'not in the rewrite: "a work of Anna Keller' in complaint
     assert judge(Bench([FALSE_QUOTE, CLEAN])).passed
 
 
 def test_some_false_quotations_are_dropped_and_counted():
-    mixed = answer([claim("cost 1,200,000 crowns", "Anna Keller"), claim("cost 900 crowns", "Anna Keller")])
+    mixed = answer([claim("cost 1,200,000 crowns", "Anna Keller"), claim("cost 900 crowns", "a brother", "minor")])
     verdict = judge(Bench(mixed))
     assert not verdict.passed
     assert [f.kind for f in verdict.findings] == ["unsupported_claim", "claims_dropped"]
@@ -135,9 +139,46 @@ def test_only_the_refusing_votes_give_reasons():
 def test_minor_faults_are_tolerated_up_to_a_number():
     sentences = ["two railway tracks", "300 metres", "4 May 1902", "flood"]
     minors = [claim(rewrite=quote, severity="minor", text=f"On {quote}.") for quote in sentences]
-    verdict = judge(Bench(answer(minors[:3])))
-    assert verdict.passed and len(verdict.findings) == 3 and verdict.score < 1
-    assert judge(Bench(answer(minors))).reason == "unsupported_claim"
+    verdict = judge(Bench(answer(minors[:1])))
+    assert verdict.passed and len(verdict.findings) == 1 and verdict.score < 1
+    assert judge(Bench(answer(minors[:2]))).reason == "unsupported_claim"
+    assert judge(Bench(answer(minors)), tolerated_minor=4).passed
+
+
+def test_a_question_that_code_asks_is_decided_by_the_judge():
+    asked = [Question("number_added", "The rewrite has \"900\". Does the source say so?", "", "Anna Keller"),
+             Question("negation_changed", "The source says \"not\". Does the other text, too?", "two railway tracks", ""),
+             ]  # fmt: skip
+    ask = Bench(answer(answers=[{"question": 1, "verdict": "same"}, {"question": 2, "verdict": "same"}]))
+    assert asyncio.run(Faithfulness()(SOURCE, REWRITE, "", ask, questions=asked)).passed
+    content = ask.asked[0]["messages"][-1]["content"]
+    assert "1. The rewrite has" in content and "2. The source says" in content
+    for verdict, reason in (
+        ("added", "unsupported_claim"),
+        ("changed", "unsupported_claim"),
+        ("lost", "missing_claim"),
+    ):
+        ask = Bench(answer(answers=[{"question": 1, "verdict": verdict}, {"question": 7, "verdict": "changed"}]))
+        judged = asyncio.run(Faithfulness()(SOURCE, REWRITE, "", ask, questions=asked))
+        assert judged.reason == reason and judged.findings[0].rewrite == "Anna Keller" and len(judged.findings) == 1
+
+
+def test_the_form_asked_for_is_judged():
+    ask = Bench(answer(form_kept=False, form_fault="It is a list."))
+    judged = asyncio.run(Faithfulness()(SOURCE, REWRITE, "", ask, form="as a letter"))
+    assert judged.reason == "other_form" and "It is a list." in judged.findings[0].detail
+    assert "The form asked for: as a letter" in ask.asked[0]["messages"][-1]["content"]
+    assert asyncio.run(Faithfulness()(SOURCE, REWRITE, "", Bench(answer(form_kept=False)))).passed, (
+        "no form was asked for"
+    )
+
+
+def test_a_grave_fault_with_an_inexact_quotation_is_asked_for_again_beside_a_minor_one():
+    minor = claim(rewrite="two railway tracks", severity="minor")
+    both = answer([claim("", "words that are nowhere"), minor])
+    ask = Bench([both, answer([claim("", "Anna Keller"), minor])])
+    assert judge(ask).reason == "unsupported_claim" and len(ask.asked) == 2
+    assert judge(Bench([both, both])).passed, "what cannot be shown twice does not count"
 
 
 def test_what_verification_accepts():
@@ -147,7 +188,7 @@ def test_what_verification_accepts():
         return len(claims)
 
     assert usable([claim("", "Anna Keller")]), "the source may be silent"
-    assert usable([claim("Opened In 1902…", "anna keller")]) == 0
+    assert usable([claim("Opened In 1902…", "anna keller")]), "an inexact optional quotation is left out"
     assert usable([claim("WAS opened — on 4 May", "anna  keller")]), "case and punctuation do not count"
     assert not usable([claim("cost 1,200,000 crowns", "")]), "an unsupported claim stands in the rewrite"
     assert not usable([claim("", "Berta Keller")])

@@ -99,10 +99,11 @@ def test_from_call_takes_values_that_a_result_gave():
         ("at_least", "soon", "number or a date"),
         ("count", -1, "whole number"),
         ("matches", "(?=a)", "RE2"),
-        ("matches", "a" * 600, "longer than"),
+        ("matches", "a" * 1001, "longer than"),
         ("schema", '{"type": 5}', "no JSON Schema"),
         ("schema", '{"$ref": "http://example.org/s"}', "refer to itself"),
         ("schema", '{"patternProperties": {"(?<!a)": {}}}', "RE2"),
+        ("schema", '{"patternProperties": {"a": {}}, "unevaluatedProperties": false}', "cannot have"),
     ],
 )
 def test_a_broken_condition_is_refused_when_it_is_made(op, value, line):
@@ -115,6 +116,8 @@ def test_hostile_patterns_take_no_time():
     started = time.process_time()
     assert not holds(Condition("/x", "matches", "^(a+)+$"), text)
     assert not holds(Condition("/x", "schema", '{"type":"string","pattern":"^(a|a)*$"}'), text)
+    others = '{"patternProperties":{"^(a+)+$":{}},"additionalProperties":false}'
+    assert not holds(Condition("", "schema", others), {text["x"][-40:]: 1})
     assert time.process_time() - started < 1
 
 

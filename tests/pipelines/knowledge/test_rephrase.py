@@ -46,7 +46,7 @@ def test_a_document_is_rewritten_chunk_by_chunk_and_put_together():
         "expert",
     )
     assert (row.prompt_tokens, row.completion_tokens) == (10 * row.chunks, 5 * row.chunks)
-    assert {j.check for j in row.verdicts} >= {"coverage", "language", "length"} and all(j.passed for j in row.verdicts)
+    assert {j.check for j in row.verdicts} >= {"facts", "language", "length"} and all(j.passed for j in row.verdicts)
 
 
 def test_each_call_sees_title_the_source_before_and_what_was_rewritten():
@@ -89,7 +89,7 @@ def test_a_failing_chunk_is_rewritten_with_the_finding_in_the_prompt():
     corrections = ask.asked[1]["messages"][-1]["content"].partition("<corrections-")[2]
     assert spoiled[0] in corrections
     failed = [j for j in row.verdicts if not j.passed]
-    assert [(j.check, j.attempt, j.chunk) for j in failed] == [("coverage", 0, 0)]
+    assert [(j.check, j.attempt, j.chunk) for j in failed] == [("facts", 0, 0)]
     assert any(spoiled[0] in f.source for f in failed[0].findings)
 
 
@@ -160,13 +160,15 @@ def test_a_document_cannot_close_its_fence_or_open_a_turn():
     assert content.count(f"</passage-{opening}>") == 1
 
 
-def test_the_judge_reads_chunks_and_then_the_seams():
+def test_the_judge_reads_every_chunk_once_several_at_a_time():
     ask = FakeAsk(Writer())
-    row = roll(
-        ask, task(40), chunk_tokens=100, judged_tokens=250, checks=Checks(similarity=None, judge=Faithfulness())
-    ).row
-    judged = len(ask.to("judge"))
-    assert judged > row.chunks, "every chunk, and windows of several chunks over the whole"
+    work = task(40)
+    row = roll(ask, work, chunk_tokens=100, judged_tokens=250, checks=Checks(similarity=None, judge=Faithfulness())).row
+    read = [body["messages"][-1]["content"] for body in ask.to("judge")]
+    assert 1 < len(read) <= row.chunks / 2 + 1
+    sources = [re.search(r"<source-\w+>\n(.*?)\n</", content, re.DOTALL)[1] for content in read]
+    assert "".join(" ".join(sources).split()) == "".join(work.document.text.split())
+    assert all("news" in content for content in read), "it is told the form"
     assert row.judge_model == "fake-judge"
     assert [j for j in row.verdicts if j.check == "faithfulness"]
 
@@ -184,9 +186,13 @@ def test_a_claim_that_the_judge_proves_is_repaired():
         return {"unsupported": [], "missing": []}
 
     ask = FakeAsk(Writer(judge=judge))
-    row = roll(ask, task(4), checks=Checks(similarity=None, judge=Faithfulness())).row
+    work = task(4)
+    row = roll(ask, work, checks=Checks(similarity=None, judge=Faithfulness())).row
     assert row.attempts == 2
-    assert "This is not said." in ask.to("writer")[1]["messages"][-1]["content"]
+    asked = ask.to("writer")[1]["messages"][-1]["content"]
+    refused = re.search(r"<rewrite-\w+>\n(.*?)\n</", asked, re.DOTALL)[1]
+    assert refused == rewrite(work.document.text), "the writer sees what it wrote"
+    assert "This is not said." in asked and f'your text: "{complaints[0]}"' in asked
     assert [j.reason for j in row.verdicts if not j.passed] == ["unsupported_claim"]
 
 
@@ -198,7 +204,7 @@ def test_cheap_checks_spare_the_dear_ones():
 
 
 def test_similarity_sees_a_text_on_something_else():
-    checks = Checks(coverage=None, similarity=Similarity(Embedder()), judge=None)
+    checks = Checks(facts=None, similarity=Similarity(Embedder()), judge=None)
     off_topic = roll(
         FakeAsk(
             lambda body: (

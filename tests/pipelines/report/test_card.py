@@ -209,18 +209,17 @@ class TestLicenses:
         assert hub_license(stated) in HUB_LICENSES | {None}
 
     def test_one(self):
-        assert license_metadata({"MIT": 3}).license == "mit"
-        assert license_metadata({"MIT": 3}).details is None
+        assert license_metadata({"MIT": 3}) == {"license": "mit"}
 
     def test_one_that_the_hub_does_not_know(self):
         found = license_metadata({"House Rules v2": 3})
-        assert (found.license, found.name) == ("other", "house-rules-v2")
-        assert found.details == "House Rules v2: 3 rows"
+        details = "House Rules v2: 3 rows"
+        assert found == {"license": "other", "license_name": "house-rules-v2", "license_details": details}
 
     def test_several_of_which_one_is_unknown_to_the_hub(self):
         found = license_metadata({"House Rules": 1, "MIT": 5})
-        assert found.license == "other"
-        assert found.details == "MIT: 5 rows; House Rules: 1 row"
+        assert found["license"] == "other"
+        assert found["license_details"] == "MIT: 5 rows; House Rules: 1 row"
 
     def test_obligations(self):
         assert any("Share-alike" in note for note in obligations({"CC BY-SA 3.0": 1}))

@@ -151,6 +151,10 @@ class TestGlance:
         assert "Qwen/Qwen3-8B" in page.text and "Qwen/Qwen3-32B" in page.text
         assert page.of("header", class_="top good")
 
+    def test_reasons_are_explained(self, page):
+        explained = [span["title"] for span in page.of("span", class_="name") if "title" in span]
+        assert any("number that the source does not have" in text for text in explained)
+
     def test_an_unpriced_model_has_no_price(self, tmp_path):
         calls = {"writer": {"paid": 3, "cached": 0, "prompt_tokens": 10, "completion_tokens": 5, "usd": None}}
         assert "no price is known" in made(tmp_path / "run", calls=calls).text

@@ -13,7 +13,7 @@ from tokenmill.inference.errors import BudgetSpent
 from tokenmill.inference.roles import Models, Role
 from tokenmill.pipelines.runs.errors import RunFailed
 from tokenmill.pipelines.runs.runner import run_through
-from tokenmill.pipelines.transforms.rollout import HANDED_OVER, Accepted, Rollout, _Roll
+from tokenmill.pipelines.transforms.rollout import HANDED_OVER, Accepted, Rejected, Rollout, _Roll
 
 
 class Gate:
@@ -108,3 +108,52 @@ def test_a_rollout_that_cannot_even_fail_ends_the_run_in_one_line(tmp_path, erro
     with pytest.raises(RunFailed, match=told) as broken:
         run_through(pipeline, "")
     assert "\n" not in str(broken.value)
+
+
+class Warmed:
+    """A step whose checks take their time to load: until a call has been made."""
+
+    row_type = rejected_type = int
+
+    def __init__(self, called):
+        self.called = called
+        self.ready = False
+
+    def warm(self):
+        self.ready = self.called.wait(30)
+
+    async def __call__(self, row, ask):
+        await ask([{"role": "user", "content": str(row)}])
+        return Accepted(row) if self.ready else Rejected(row, "answered before the checks were loaded")
+
+    def failed(self, row, error, message):
+        raise AssertionError(f"{row}: {error}: {message}")
+
+
+def rolled(step, rows, models):
+    roll = _Roll(step, models, 8, "")
+    roll.setup()
+    try:
+        roll.start_bundle()
+        early = [value for row in range(rows) for value in roll.process(row, None, 0)]
+        return [*early, *roll.finish_bundle()]
+    finally:
+        roll.teardown()
+
+
+def test_calls_go_out_while_checks_are_loaded_and_answers_wait_for_them(tmp_path):
+    step = Warmed(threading.Event())
+    with ScriptedServer(lambda body: step.called.set() or "ok") as server:
+        models = Models({"writer": Role(server.spec)}, str(tmp_path / "answers.sqlite"), "run")
+        assert sorted(value.value for value in rolled(step, 3, models)) == [0, 1, 2]
+
+
+def test_checks_that_cannot_be_loaded_end_the_run_and_fail_no_row(tmp_path):
+    class Unready(Warmed):
+        def warm(self):
+            raise ValueError("there is no such model")
+
+    with ScriptedServer(lambda body: "ok") as server:
+        models = Models({"writer": Role(server.spec)}, str(tmp_path / "answers.sqlite"), "run")
+        with pytest.raises(ValueError, match="no such model"):
+            rolled(Unready(threading.Event()), 3, models)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -135,7 +136,7 @@ def test_a_new_domain_sees_its_siblings_and_names_its_origin():
     assert isinstance(found, Domain) and not isinstance(found, RefusedDomain)
     assert (found.name, found.category, found.model, found.seed) == (GOOD["name"], RAIL.name, "m", 3)
     assert found.path[0] == RAIL.name and found.path[-1] == GOOD["name"] and found.id.startswith("public-transport/")
-    assert found.operator in OPERATORS and found.parents and (found.prompt_tokens, found.completion_tokens) == (10, 5)
+    assert found.operator in OPERATORS and found.parents
     assert found.prompts[0] == f"evolve/{found.operator}@1"
     shown = ask.asked[0]["messages"][-1]["content"]
     assert "- tram depots: About 0." in shown and "- ferry lines: About 1." in shown
@@ -144,7 +145,7 @@ def test_a_new_domain_sees_its_siblings_and_names_its_origin():
 def test_a_repeated_sibling_is_asked_for_again_with_the_finding():
     made = [domain(0, name="Dispatch of night trams")]
     found, ask = run(Evolution(distinct=WORDS), [GOOD | {"name": "night tram dispatch"}, OTHER], made)
-    assert found.name == OTHER["name"] and found.prompt_tokens == 20 and len(ask.asked) == 2
+    assert found.name == OTHER["name"] and len(ask.asked) == 2
     assert 'it has the name of the existing "Dispatch of night trams"' in ask.asked[1]["messages"][-1]["content"]
 
 
@@ -152,7 +153,7 @@ def test_a_sibling_repeated_to_the_end_is_a_refused_row():
     made = [domain(0, name="Night-bus dispatch")]
     found, ask = run(Evolution(distinct=WORDS, repairs=2), [GOOD], made)
     assert isinstance(found, RefusedDomain) and found.reason == "same_name" and found.score == 1.0
-    assert found.duplicate_of == made[0].id and found.id != made[0].id and found.prompt_tokens == 30
+    assert found.duplicate_of == made[0].id and found.id != made[0].id
     assert len(ask.asked) == 3
     finding = ask.asked[1]["messages"][-1]["content"]
     assert "Night-bus dispatch" in finding and ask.asked[1]["messages"][-2]["role"] == "assistant"
@@ -189,7 +190,7 @@ def test_what_no_domain_can_be_is_refused_with_the_reason(answer, reason):
 
 def test_bad_json_is_asked_for_again_and_fails_in_the_end():
     found, ask = run(Evolution(distinct=WORDS), ["Here you go!", GOOD])
-    assert found.name == GOOD["name"] and found.prompt_tokens == 20 and len(ask.asked) == 2
+    assert found.name == GOOD["name"] and len(ask.asked) == 2
     with pytest.raises(AnswerInvalid, match="3 tries"):
         run(Evolution(distinct=WORDS), ["Here you go!"])
 
@@ -222,6 +223,15 @@ def test_every_domain_asked_for_has_one_outcome_whatever_the_endpoint_does():
     assert len(set(ids)) == len(ids) >= 5
 
 
+def test_each_domain_is_billed_for_its_own_calls_refused_answers_included():
+    answers = iter(["no JSON", json.dumps(GOOD), json.dumps(GOOD), json.dumps(GOOD), json.dumps(OTHER)])
+    step = EvolveDomains(3, Evolution(distinct=WORDS, repairs=1))
+    first, second, third = asyncio.run(step(RAIL, FakeAsk(lambda body: next(answers)))).outcomes
+    assert isinstance(second, Rejected) and second.reason == "same_name"
+    billed = [(o.row.prompt_tokens, o.row.completion_tokens) for o in (first, second, third)]
+    assert billed == [(20, 10), (20, 10), (10, 5)]
+
+
 def test_a_hopeless_category_is_given_up():
     ask = FakeAsk(lambda body: "no JSON")
     outcomes = asyncio.run(EvolveDomains(50, Evolution(distinct=WORDS, repairs=0))(RAIL, ask)).outcomes
@@ -243,6 +253,7 @@ def test_more_domains_leave_the_first_ones_as_they_are():
 
 def test_entities_are_designed_and_billed():
     found, _ = run(Evolution(distinct=WORDS), [GOOD])
+    found = replace(found, prompt_tokens=10)
     outcome = asyncio.run(DesignDomain()(found, FakeAsk(Evolver())))
     assert isinstance(outcome, Accepted)
     row = outcome.row
@@ -252,6 +263,7 @@ def test_entities_are_designed_and_billed():
 
 def test_a_domain_without_valid_entities_is_refused():
     found, _ = run(Evolution(distinct=WORDS), [GOOD])
+    found = replace(found, prompt_tokens=10)
     outcome = asyncio.run(DesignDomain(tries=2)(found, FakeAsk(lambda body: '{"kinds": []}')))
     assert isinstance(outcome, Rejected) and outcome.reason == outcome.row.reason == "no_entities"
     assert outcome.row.prompt_tokens == 30 and outcome.row.entities == ""

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from tokenmill.schemas.json_schema import validator_for
 from tokenmill.schemas.tools import ToolSpec
 from tokenmill.schemas.typescript.render import render_namespace
 from tokenmill.tools_repo.specs.validate import Limits, validate
@@ -55,9 +56,9 @@ DOUBLING = {f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in ran
         (holding({"$ref": "#/$defs/b"}, b={"$ref": "#/$defs/b"}), "reference_circular"),
         (holding({"$ref": "#/$defs/b"}, b={"anyOf": [{"not": {"$ref": "#/properties/a"}}]}), "reference_circular"),
         (holding({"$ref": "#/$defs/d0"}, **DOUBLING), "schema_explodes"),
-        (holding({"type": "string", "pattern": "^(a+)+$"}), "pattern_catastrophic"),
-        (holding({"patternProperties": {"(a|a?)+$": {}}}), "pattern_catastrophic"),
-        (holding({"pattern": "\\p{L}"}), "pattern_invalid"),
+        (holding({"type": "string", "pattern": "^(a+$"}), "pattern_invalid"),
+        (holding({"patternProperties": {"[a": {}}}), "pattern_invalid"),
+        (holding({"patternProperties": {"a": {}}, "unevaluatedProperties": False}), "pattern_invalid"),
     ],
 )
 def test_hostile_and_wrong_schemas_are_refused_fast(schema, reason):
@@ -81,6 +82,7 @@ def test_hostile_and_wrong_schemas_are_refused_fast(schema, reason):
         holding({"default": {"$ref": "nowhere", "pattern": "(a+)+"}, "enum": [{"$ref": "nowhere"}]}),
         {"type": "object", "$schema": "http://json-schema.org/draft-07/schema#", "properties": {"a": {"minimum": 1}}},
         holding({"type": "string", "pattern": r"^\d{4}-\d{2}$"}),
+        holding({"type": "string", "pattern": r"^(?!x)(\p{L}+)+$"}),
         nested(14),
     ],
 )  # fmt: skip
@@ -127,5 +129,6 @@ def test_what_passes_can_be_used(extra, arguments):
     candidate = spec({"type": "object", **extra})
     if validate(candidate).passed:
         Draft202012Validator.check_schema(candidate.parameters)
-        Draft202012Validator(candidate.parameters).is_valid({"a": arguments})  # neither recurses for ever nor fetches
+        judge = validator_for(candidate.parameters)(candidate.parameters)
+        judge.is_valid({"a": arguments})  # neither recurses for ever nor fetches
         render_namespace([{"name": "f", "parameters": candidate.parameters}])

@@ -1,4 +1,5 @@
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -81,9 +82,11 @@ def test_the_field_of_an_unknown_identifier_is_named_in_nested_arguments():
     assert fault("archive", {"items": [{"order_id": "ORD-10"}, {"order_id": "ORD-9"}]})["field"] == "items[1].order_id"
 
 
-def test_a_catastrophic_pattern_is_refused_before_any_call():
-    with pytest.raises(ValueError, match="pattern_catastrophic"):
-        Checks([tool("f", {"a": {"type": "string", "pattern": "(a+)+$"}})])
+def test_a_hostile_pattern_takes_no_time():
+    checks = Checks([tool("f", {"a": {"type": "string", "pattern": "(a+)+$"}})])
+    began = time.process_time()
+    answer = checks("f", json.dumps({"a": "a" * 5_000 + "!"}), STATE)
+    assert json.loads(answer.content)["error"]["code"] == "invalid_arguments" and time.process_time() - began < 1
 
 
 def test_named_records_are_found_for_the_prompt():

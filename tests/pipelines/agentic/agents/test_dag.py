@@ -11,6 +11,7 @@ import pytest
 from tokenmill.bench.servers.scripted import ScriptedServer
 from tokenmill.inference.errors import AnswerInvalid
 from tokenmill.pipelines.agentic.agents.dag import WriteAgent
+from tokenmill.pipelines.agentic.agents.job import job
 from tokenmill.pipelines.transforms.records import RecordParser
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
 from tokenmill.pipelines.transforms.sinks import write_parquet
@@ -18,6 +19,7 @@ from tokenmill.pipelines.transforms.sources import Piece, raw_rows
 from tokenmill.prompts.fence import defuse
 from tokenmill.schemas.agentic import Agent, Domain, RefusedAgent
 from tokenmill.schemas.columns import to_table
+from tokenmill.schemas.flags import from_namespace
 from tokenmill.schemas.tools import ToolSpec
 from tokenmill.schemas.toolsets import ToolSet
 from tokenmill.tools_repo.agents.toolsets import Sampling, draw_toolsets
@@ -252,11 +254,13 @@ def test_neighbours_are_found_by_meaning(repository, capfd):
         for verb in verbs
     ]
     write_parquet(to_table(tools, ToolSpec), str(repository / "tools.parquet"))
-    argv = ["agentic", "agents", "--tools", repository / "tools.parquet", "--output", out, "--agents", 6, "--within", 0]
+    argv = ["--tools", repository / "tools.parquet", "--output", out, "--agents", 6, "--within", 0]
     argv += ["--distracted", 0, "--toolset-size", "2-2", "--llm", "m@http://127.0.0.1:9/v1"]
-    args, _ = cli.arguments().parse_known_args([str(arg) for arg in argv])
+    command = cli.load("agentic agents")
+    words = ["agentic", "agents", *map(str, argv)]
+    options = from_namespace(command.options, cli.arguments(words).parse_args(words))
     threads = threading.active_count()
-    args.make(args)
+    job(options)
     assert threading.active_count() == threads  # a process with threads could not fork its workers
     assert "Loading weights" not in capfd.readouterr().err
     for toolset in drawn_in(out):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenmill.pipelines.report.survey import shards_under, survey_run
 from tokenmill.pipelines.report.views.pass_rates import pass_at_k, pass_hat_k, survey_tries
+from tokenmill.pipelines.report.views.registry import view_of_columns
 
 from tests.pipelines.agentic.scripted_trajectories import refused, trajectory, write_run
 from tests.pipelines.report import finished_run
@@ -64,9 +65,9 @@ def test_a_run_without_a_judged_try_has_no_figures(tmp_path):
 
 def test_a_sample_shows_turns_calls_results_and_verdicts(run):
     survey = survey_run(run)
-    shown = survey.view.sample("rejected", survey.rejected.samples[0])["own"]
-    assert [turn["role"] for turn in shown["turns"]] == [
+    shown = view_of_columns(survey.schema).sample("rejected", survey.rejected.samples[0])["own"]
+    assert [turn.role for turn in shown["turns"]] == [
         *("system", "user", "call", "call", "result", "result", "assistant")
     ]
-    assert shown["turns"][2]["call"] == "functions.get_weather:0"
-    assert shown["verdicts"][0]["quotes"] == ["Rain in both places."] and not shown["verdicts"][0]["passed"]
+    assert shown["turns"][2].call == "functions.get_weather:0"
+    assert shown["verdicts"][0]["quotes"][0]["text"] == "Rain in both places." and not shown["verdicts"][0]["passed"]

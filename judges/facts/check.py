@@ -1,0 +1,174 @@
+"""The facts of a rewrite against those of its source (K2 report, section 2.2: fidelity verification).
+
+FactCheck()(source, rewrite, context=title)  ->  Verdict: refused for plain contradictions alone
+questions(source, rewrite, title)            ->  what a judge model is asked about everything else that is unmatched
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tokenmill.judges.facts import markers
+from tokenmill.judges.facts.compare import Doubt, aligned, doubts, sentences
+from tokenmill.judges.model.quotes import stands_in
+from tokenmill.schemas.verdicts import Finding, Question, Verdict
+
+CHECK = "facts"
+REASONS = ("number_added", "date_added", "unit_changed", "name_added", "code_changed")
+"""Reasons of refusals, gravest first."""
+MAX_QUESTIONS = 8
+"""Asked of one text; beyond that the judge's own reading must do."""
+_AROUND = 60
+"""Characters of a text shown on either side of what a question is about."""
+_QUOTED = re.compile(r"[\"“„«「『]([^\"“”„«»「」『』\n]{12,400})[\"”“»」』]")
+_INLINE = re.compile(r"`([^`\n]+)`")
+_MOST_CODE = 20
+"""Changed pieces of code that are told."""
+_FLAG = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*|[\w./~-]+|[^\s\w]+")
+
+Span = tuple[int, int, str]
+"""Start, end (characters) and kind of a fact that differs."""
+
+
+@dataclass(frozen=True)
+class FactCheck:
+    """Refuses a rewrite that says something else where its source states a number, date, unit, name or piece of code."""
+
+    def __call__(self, source: str, rewrite: str, context: str = "", language: str = "en") -> Verdict:
+        """Judge `rewrite`; facts it takes from `context` (title, the source before this chunk) are no additions. The score is
+        the share of doubts that are no contradictions."""
+        found = _all(source, rewrite, context, language)
+        clear = [doubt for doubt in found if doubt.clear]
+        if not clear:
+            return Verdict(CHECK, True, 1.0)
+        clear.sort(key=lambda doubt: REASONS.index(doubt.kind))
+        findings = tuple(_finding(doubt, source, rewrite) for doubt in clear[:12])
+        return Verdict(CHECK, False, round(1 - len(clear) / (1 + len(found)), 4), clear[0].kind, findings)
+
+
+@lru_cache(maxsize=32)
+def _all(source: str, rewrite: str, context: str, language: str) -> tuple[Doubt, ...]:
+    return (*doubts(source, rewrite, context, language), *_code(source, rewrite))
+
+
+def _code(source: str, rewrite: str) -> list[Doubt]:
+    """Words of the rewrite's code that the source has nowhere, where both have code."""
+    if "`" not in source or "`" not in rewrite or not _code_spans(source):
+        return []
+    found: dict[str, Doubt] = {}
+    for start, end in _code_spans(rewrite):
+        for token in _FLAG.finditer(rewrite, start, end):
+            if token[0] not in found and token[0] not in source and any(c.isalnum() for c in token[0]):
+                found[token[0]] = Doubt("code_changed", token[0], False, *token.span(), True)
+                if len(found) == _MOST_CODE:
+                    return list(found.values())
+    return list(found.values())
+
+
+def _code_spans(text: str) -> list[tuple[int, int]]:
+    """Where code stands: between fences, less the fence's own line, and between single backticks of one line."""
+    found, at = [], 0
+    for i, part in enumerate(text.split("```")):
+        if i % 2 and "\n" in part:
+            found.append((at + part.index("\n") + 1, at + len(part)))
+        elif not i % 2:
+            found += [(at + m.start(1), at + m.end(1)) for m in _INLINE.finditer(part)]
+        at += len(part) + 3
+    return found
+
+
+def questions(source: str, rewrite: str, context: str = "", language: str = "en") -> list[Question]:
+    """What a judge should look at: every doubt that is no contradiction, quotations that are not the source's, markers of extent
+    and certainty that went or came. The gravest first, `MAX_QUESTIONS` at most."""
+    asked = [_question(doubt, source, rewrite) for doubt in _all(source, rewrite, context, language) if not doubt.clear]
+    for quote in _QUOTED.finditer(rewrite):
+        if len(quote[1].split()) > 3 and not stands_in(quote[1], source) and _QUOTED.search(source):
+            asked.append(
+                Question(
+                    "quotation",
+                    f'The rewrite quotes "{quote[1][:120]}". Are these the words of the source, and its speaker?',
+                    "",
+                    quote[1][:120],
+                )
+            )
+    asked.sort(key=lambda question: _ORDER.get(question.kind, 3))
+    return [*asked, *_markers(source, rewrite, language)][:MAX_QUESTIONS]
+
+
+_ORDER = {
+    "number_added": 0,
+    "date_added": 0,
+    "unit_changed": 0,
+    "quotation": 1,
+    "name_added": 1,
+    "number_lost": 2,
+    "date_lost": 2,
+}
+
+
+def _question(doubt: Doubt, source: str, rewrite: str) -> Question:
+    text = source if doubt.in_source else rewrite
+    quoted = _around(text, doubt.start, doubt.end)
+    if doubt.in_source:
+        line = f'The source has "{doubt.text}" in "{quoted}". Does the rewrite keep it?'
+        return Question(doubt.kind, line, quoted, "")
+    line = f'The rewrite has "{doubt.text}" in "{quoted}". Does the source say so?'
+    return Question(doubt.kind, line, "", quoted)
+
+
+def _markers(source: str, rewrite: str, language: str) -> list[Question]:
+    asked = []
+    for text, other, name in ((source, rewrite, "source"), (rewrite, source, "rewrite")):
+        for start, end in sentences(text):
+            sentence = text[start:end].strip()
+            kinds = markers.present(sentence, language)
+            if name == "rewrite":
+                kinds &= {"negation"}
+            if not kinds or not (there := aligned(sentence, other)):
+                continue
+            answered = markers.present(" ".join(other[s:e] for s, e in there), language)
+            for kind in sorted(kinds - answered):
+                word = markers.first(sentence, kind, language)
+                line = f'The {name} says "{word}" in "{_short(sentence)}". Does the other text, too?'
+                quotes = (_short(sentence), "") if name == "source" else ("", _short(sentence))
+                asked.append(Question(f"{kind}_changed", line, *quotes))
+    return asked
+
+
+def differing_spans(
+    source: str, rewrite: str, context: str = "", language: str = "en"
+) -> tuple[list[Span], list[Span]]:
+    """Where the two differ: spans of facts lost, in `source`, and of facts added or changed, in `rewrite`; each sorted."""
+    found = _all(source, rewrite, context, language)
+    lost = sorted((d.start, d.end, d.kind) for d in found if d.in_source)
+    return lost, sorted((d.start, d.end, d.kind) for d in found if not d.in_source)
+
+
+def _finding(doubt: Doubt, source: str, rewrite: str) -> Finding:
+    quoted = _around(rewrite, doubt.start, doubt.end)
+    if doubt.counterpart:
+        at = source.find(doubt.counterpart)
+        there = _around(source, at, at + len(doubt.counterpart))
+        return Finding(
+            doubt.kind, f'The source says "{doubt.counterpart}" where the rewrite says "{doubt.text}".', there, quoted
+        )
+    return Finding(doubt.kind, f'The source has no "{doubt.text}" in its code.', "", quoted)
+
+
+def _around(text: str, start: int, end: int) -> str:
+    """The words around a place, cut between words, as they stand."""
+    low, high = max(0, start - _AROUND), min(len(text), end + _AROUND)
+    low = text.find(" ", low, start) + 1 if low and " " in text[low:start] else low
+    high = text.rfind(" ", end, high) if high < len(text) and " " in text[end:high] else high
+    return (
+        text[low:high].strip().split("\n")[0]
+        if "\n" not in text[start:end] and "\n" in text[low:high] and start == low
+        else " ".join(text[low:high].split())
+    )
+
+
+def _short(sentence: str) -> str:
+    sentence = " ".join(sentence.split())
+    return sentence if len(sentence) <= 160 else sentence[:160].rsplit(" ", 1)[0] + " …"
