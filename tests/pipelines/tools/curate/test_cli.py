@@ -185,3 +185,46 @@ def test_rows_that_are_no_tools_are_refused_or_fail_with_the_reason(tools, tmp_p
 def test_an_estimate_counts_the_judges_calls_and_makes_none(tools, evolved):
     code, stdout, stderr = tools("curate", "--input", evolved, "--estimate", "--judge-llm", "m@http://127.0.0.1:9/v1")
     assert code == 0 and "tools curate" in stdout and " 3 " in stdout, stderr
+
+
+def test_a_model_named_by_llm_judges_where_none_writes(tools, lists, evolved, tmp_path):
+    with ScriptedServer(judge) as server:
+        assert tools("harvest", "--servers", lists, "--output", tmp_path / "real", "--llm", server.spec)[0] == 0
+        assert server.log.requests == 5 and [m["role"] for m in manifest(tmp_path / "real")["models"]] == ["judge"]
+        assert tools("curate", "--input", evolved, "--output", tmp_path / "all", "--llm", server.spec)[0] == 0
+        assert server.log.requests == 8
+
+
+def test_a_harvest_can_be_previewed_and_estimated(tools, lists, tmp_path):
+    out = tmp_path / "out"
+    (lists / "broken.json").write_text("{")
+    with ScriptedServer(judge) as server:
+        argv = ("harvest", "--servers", lists, "--output", out, "--judge-llm", server.spec)
+        code, stdout, stderr = tools(*argv, "--estimate")
+        assert code == 0 and "3 servers in" in stdout and " 6 " in stdout, stderr
+        code, stdout, stderr = tools(*argv, "--preview", 2)
+        assert code == 0 and "get_weather" in stdout and "invalid_json" in stdout and "moon_phase" not in stdout, stderr
+        assert server.log.requests == 0
+    assert not out.exists()
+
+
+def test_a_finished_harvest_is_repeated_where_that_is_asked_for(tools, lists, tmp_path):
+    argv = ("harvest", "--servers", lists, "--output", tmp_path / "out", "--no-dedup")
+    (lists / "broken.json").write_text("{")
+    assert tools(*argv)[0] == 0 and manifest(tmp_path / "out")["counts"]["servers_failed"] == 1
+    written = (tmp_path / "out" / "manifest.json").stat().st_mtime_ns
+    assert "finished already" in tools(*argv)[2]
+    code, _, stderr = tools(*argv, "--seed", 1)
+    assert code == 2 and "--overwrite" in stderr
+    assert (tmp_path / "out" / "manifest.json").stat().st_mtime_ns == written
+    assert tools(*argv, "--retry-failed")[0] == 0, "servers that failed are asked again"
+    assert (tmp_path / "out" / "manifest.json").stat().st_mtime_ns != written
+
+
+def test_tools_can_be_previewed_before_they_are_curated(tools, evolved, tmp_path):
+    with ScriptedServer(judge) as server:
+        argv = ("curate", "--input", evolved, "--output", tmp_path / "out", "--judge-llm", server.spec)
+        code, stdout, stderr = tools(*argv, "--preview", 2)
+        assert code == 0 and "2 kept" in stdout and "book_seat" in stdout and server.log.requests == 2, stderr
+        assert not (tmp_path / "out").exists()
+        assert tools(*argv)[0] == 0 and server.log.requests == 3, "previewed answers are not paid for again"
