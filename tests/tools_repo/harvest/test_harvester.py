@@ -206,7 +206,7 @@ def command(tmp_path, capsys):
 def test_a_harvest_is_a_finished_run(command, tmp_path):
     code, shown = command([line("good", category="tests"), line("key"), "{broken", line("pages"), line("good")])
     out = tmp_path / "out"
-    assert code == 0 and "15 tools of 2 servers kept" in shown.out
+    assert code == 0 and "15 kept, 0 refused, 3 failed of 5 servers read" in shown.out
     data, failed = rows(out, "data"), {row["id"]: row for row in rows(out, "failed")}
     assert len(data) == 15 and {row["server"] for row in data} == {"good", "pages"}
     first = next(row for row in data if row["id"] == "mcp/good/tool_0_0")
@@ -216,7 +216,7 @@ def test_a_harvest_is_a_finished_run(command, tmp_path):
     told = json.loads((out / "manifest.json").read_text())
     assert told["counts"]["read"] == 5 and told["counts"]["servers"] == 2 and told["counts"]["servers_failed"] == 3
     assert told["counts"]["accepted"] + told["counts"]["rejected"] + told["counts"]["failed"] == (
-        told["counts"]["tasks"] + told["counts"]["unreadable"]
+        told["counts"]["tasks"] + told["counts"]["unreadable"] + told["counts"]["extra"]
     )
     card = (out / "README.md").read_text()
     assert "15 tools of 2 sources" in card and "a language model" not in card
@@ -237,7 +237,7 @@ def test_a_finished_harvest_loads_with_datasets_and_is_not_repeated(command, tmp
 
 def test_a_harvest_without_a_tool_says_so(command, tmp_path):
     code, shown = command([line("key"), line("quits")])
-    assert code == 1 and "0 tools of 0 servers kept" in shown.out
+    assert code == 1 and "0 kept, 0 refused, 2 failed of 2 servers read" in shown.out
     assert len(rows(tmp_path / "out", "failed")) == 2
 
 
@@ -250,5 +250,5 @@ def test_a_wrong_flag_is_one_line(command, tmp_path, capsys):
 
 def test_a_preview_writes_nothing(command, tmp_path):
     code, shown = command([line("good"), line("key")], "--preview", "2")
-    assert code == 0 and "good  3 tools: tool_0_0" in shown.out and "needs_credentials" in shown.out
+    assert code == 0 and "mcp/good/tool_0_0  kept" in shown.out and "needs_credentials" in shown.out
     assert not (tmp_path / "out").exists()
