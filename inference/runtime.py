@@ -13,19 +13,18 @@ import time
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from tokenmill.inference.cache.open import open_cache
-from tokenmill.inference.circuit import Circuit
-from tokenmill.inference.client import Client, Endpoint, Player
 from tokenmill.inference.errors import RunStopped
-from tokenmill.inference.limiter import AdaptiveLimiter
 from tokenmill.inference.roles import Models
 from tokenmill.inference.servers.acquire import Lease, acquire
 from tokenmill.inference.spec import parse_spec
 from tokenmill.inference.stats import RoleStats
-from tokenmill.inference.transport import LeanOpenAI
+
+if TYPE_CHECKING:
+    from tokenmill.inference.client import Client, Endpoint, Player
 
 _runtimes: dict[str, Runtime] = {}
 _lock = threading.Lock()
@@ -33,6 +32,12 @@ _lock = threading.Lock()
 
 def connect(models: Models, leases: list[Lease], *, cache: Any) -> Client:
     """A client whose roles are resolved; leases of the servers it speaks to are appended to `leases`."""
+    # The openai library takes longer to import than all else.
+    from tokenmill.inference.circuit import Circuit
+    from tokenmill.inference.client import Client, Endpoint, Player
+    from tokenmill.inference.limiter import AdaptiveLimiter
+    from tokenmill.inference.transport import LeanOpenAI
+
     endpoints: dict[str, Endpoint] = {}
     players: dict[str, Player] = {}
     for name, role in models.roles.items():

@@ -36,7 +36,9 @@ class Zygote:
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(self.path)
         listener.listen(64)
-        from apache_beam.runners.worker import sdk_worker_main  # noqa: F401  (imported here, it is there in every fork)
+        # Imported here, they are there in every fork.
+        from apache_beam.runners.worker import sdk_worker_main  # noqa: F401
+        from tokenmill.inference import client  # noqa: F401
 
         alive, self._driver = os.pipe()
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # or it could end this function in both processes

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-import httpx2
-import openai
 import orjson
 from tokenmill.inference.errors import EndpointRejects
 from tokenmill.inference.runtime import Runtime
-from tokenmill.inference.transport import said
 from tokenmill.pipelines.runs.errors import UsageError
 
 WAIT = 10.0
@@ -33,6 +30,10 @@ def check_models(runtime: Runtime) -> None:
 
 async def _list(endpoint) -> set[str]:
     """Names of the models that an endpoint serves; empty when it does not say."""
+    import httpx2
+    import openai
+    from tokenmill.inference.transport import said
+
     end = asyncio.get_running_loop().time() + WAIT
     while True:
         try:
