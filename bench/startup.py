@@ -53,27 +53,28 @@ def first_request(folder: Path, corpus: Path, flags: list[str]) -> tuple[float, 
     with ScriptedServer(answer) as server, tempfile.TemporaryDirectory(dir=folder) as room:
         given = ["--input", str(corpus), "--output", f"{room}/out", "--cache", f"{room}/a.sqlite", "--llm", server.spec]
         started = time.monotonic()
-        command = subprocess.Popen([*COMMAND, "knowledge", *given, *flags], stderr=subprocess.PIPE, text=True)
-        asked.wait(WAIT)
-        spent = _cpu(command.pid)
-        family = psutil.Process(command.pid).children(recursive=True)
+        command = subprocess.Popen(
+            [*COMMAND, "knowledge", *given, *flags], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        while not asked.wait(0.01) and command.poll() is None and time.monotonic() < started + WAIT:
+            pass
+        family = [psutil.Process(command.pid)] if reached else []
+        family += family[0].children(recursive=True) if family else []
+        spent = sum(map(_cpu, family))
         command.kill()
         _, said = command.communicate()
-        psutil.wait_procs(family, timeout=30)
+        psutil.wait_procs(family[1:], timeout=30)
     if not reached:
         raise RuntimeError(f"{' '.join(flags)}: no request came: {said[-500:]}")
     return reached[0] - started, spent
 
 
-def _cpu(pid: int) -> float:
-    """CPU seconds of a process and all below it, those that have ended included where their parents waited for them."""
-    spent = 0.0
-    for process in [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]:
-        try:
-            spent += sum(process.cpu_times()[:4])
-        except psutil.Error:
-            continue
-    return spent
+def _cpu(process: psutil.Process) -> float:
+    """CPU seconds of a process, and of those children that it has waited for."""
+    try:
+        return sum(process.cpu_times()[:4])
+    except psutil.Error:  # it has just ended
+        return 0.0
 
 
 def main() -> None:

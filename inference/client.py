@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,8 +65,25 @@ class Client:
         self._asking: dict[str, asyncio.Future[Answer]] = {}
 
     @property
+    def endpoints(self) -> list[Endpoint]:
+        return list({id(p.endpoint): p.endpoint for p in self.players.values()}.values())
+
+    @property
     def in_flight(self) -> int:
-        return sum(e.limiter.in_flight for e in {id(p.endpoint): p.endpoint for p in self.players.values()}.values())
+        return sum(endpoint.limiter.in_flight for endpoint in self.endpoints)
+
+    async def retire(self, seconds: float) -> None:
+        """Begin no call any more; store the answers that arrive within `seconds`, which are paid for.
+
+        Raises:
+            CacheBroken: they could not be stored.
+        """
+        for endpoint in self.endpoints:
+            endpoint.limiter.shut()
+        end = time.monotonic() + seconds
+        while self.in_flight and time.monotonic() < end:
+            await asyncio.sleep(0.01)
+        await self.cache.close()
 
     def call(
         self,

@@ -13,19 +13,21 @@ import time
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from tokenmill.inference.cache.open import open_cache
-from tokenmill.inference.circuit import Circuit
-from tokenmill.inference.client import Client, Endpoint, Player
 from tokenmill.inference.errors import RunStopped
-from tokenmill.inference.limiter import AdaptiveLimiter
 from tokenmill.inference.roles import Models
 from tokenmill.inference.servers.acquire import Lease, acquire
 from tokenmill.inference.spec import parse_spec
 from tokenmill.inference.stats import RoleStats
-from tokenmill.inference.transport import LeanOpenAI
+
+if TYPE_CHECKING:
+    from tokenmill.inference.client import Client, Endpoint, Player
+
+ORPHAN_GRACE = 5.0
+"""Seconds that a worker whose driver is gone waits for the answers to calls in flight."""
 
 _runtimes: dict[str, Runtime] = {}
 _lock = threading.Lock()
@@ -33,6 +35,12 @@ _lock = threading.Lock()
 
 def connect(models: Models, leases: list[Lease], *, cache: Any) -> Client:
     """A client whose roles are resolved; leases of the servers it speaks to are appended to `leases`."""
+    # The openai library takes longer to import than all else.
+    from tokenmill.inference.circuit import Circuit
+    from tokenmill.inference.client import Client, Endpoint, Player
+    from tokenmill.inference.limiter import AdaptiveLimiter
+    from tokenmill.inference.transport import LeanOpenAI
+
     endpoints: dict[str, Endpoint] = {}
     players: dict[str, Player] = {}
     for name, role in models.roles.items():
@@ -127,7 +135,10 @@ class Runtime:
         path = Path(self.models.state, f"{os.getpid()}.json") if self.models.state else None
         while True:
             if self.models.worker_of and not _alive(self.models.worker_of):
-                os._exit(1)
+                try:
+                    await self.client.retire(ORPHAN_GRACE)
+                finally:
+                    os._exit(1)
             if path is not None:
                 figures = {
                     "time": time.time(),
@@ -147,7 +158,7 @@ class Runtime:
             if task is not asyncio.current_task():
                 task.cancel()
         await asyncio.sleep(0)
-        for endpoint in {id(p.endpoint): p.endpoint for p in self.client.players.values()}.values():
+        for endpoint in self.client.endpoints:
             await endpoint.client.close()
         await self.client.cache.close()
 

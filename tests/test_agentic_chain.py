@@ -152,9 +152,8 @@ def test_a_killed_chain_of_several_processes_goes_on_where_it_was(tools, tmp_pat
         assert not left and not (tmp_path / "out" / "manifest.json").exists()
         subprocess.run(argv, check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
         assert len(server.log.bodies) == undisturbed
-        # Two processes with two calls each in flight; answers that come while a worker still loads its checks' data wait to be
-        # committed, so each may lose a few more.
-        assert sum(count - 1 for count in server.log.bodies.values()) <= 2 * 2 * 4
+        # The workers outlive their driver by what it takes to store the answers to calls in flight.
+        assert max(server.log.bodies.values()) == 1
     for path in (tmp_path / "calm").rglob("train-*.parquet"):
         assert path.read_bytes() == (tmp_path / "out" / path.relative_to(tmp_path / "calm")).read_bytes()
 

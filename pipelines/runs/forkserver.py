@@ -36,7 +36,9 @@ class Zygote:
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(self.path)
         listener.listen(64)
-        from apache_beam.runners.worker import sdk_worker_main  # noqa: F401  (imported here, it is there in every fork)
+        # Imported here, they are there in every fork.
+        from apache_beam.runners.worker import sdk_worker_main  # noqa: F401
+        from tokenmill.inference import client  # noqa: F401
 
         alive, self._driver = os.pipe()
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # or it could end this function in both processes
@@ -57,7 +59,7 @@ class Zygote:
     def command(self, log: str) -> str:
         """The shell command by which Beam starts a worker whose output goes to the file `log`; to stderr where it is empty."""
         words = [sys.executable, "-S", "-E", os.path.abspath(__file__), self.path, log]  # noqa: PTH100 (starts faster)
-        return unmoved(words)
+        return ignoring_interrupts(words)
 
     def close(self) -> None:
         os.close(self._driver)
@@ -65,8 +67,8 @@ class Zygote:
             os.waitpid(self.pid, 0)
 
 
-def unmoved(words: list[str]) -> str:
-    """The shell command that runs a program, deaf to Ctrl-C: the terminal tells the driver, too, who ends its workers."""
+def ignoring_interrupts(words: list[str]) -> str:
+    """The shell command that runs a program without it hearing Ctrl-C: the driver hears it, too, and ends its workers."""
     return f"trap '' INT; exec {shlex.join(words)}"
 
 

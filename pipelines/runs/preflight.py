@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-import httpx2
-import openai
 import orjson
 from tokenmill.inference.client import Endpoint
 from tokenmill.inference.errors import EndpointRejects
 from tokenmill.inference.runtime import Runtime
-from tokenmill.inference.transport import said
 from tokenmill.pipelines.runs.errors import UsageError
 
 WAIT = 10.0
@@ -34,6 +31,10 @@ def check_models(runtime: Runtime) -> None:
 
 async def _list(endpoint: Endpoint) -> set[str]:
     """Names of the models that an endpoint serves; empty when it does not say."""
+    import httpx2
+    import openai
+    from tokenmill.inference.transport import said
+
     end = asyncio.get_running_loop().time() + WAIT
     while True:
         try:

@@ -26,7 +26,7 @@ from tokenmill.inference.roles import Models
 from tokenmill.inference.spec import parse_spec
 from tokenmill.pipelines.runs.errors import RunFailed, UsageError
 from tokenmill.pipelines.runs.folder import WORK, OutputFolder
-from tokenmill.pipelines.runs.forkserver import Zygote, possible, unmoved
+from tokenmill.pipelines.runs.forkserver import Zygote, ignoring_interrupts, possible
 from tokenmill.pipelines.runs.inputs import Inputs
 from tokenmill.pipelines.runs.job import Job
 from tokenmill.pipelines.transforms import NAMESPACE
@@ -86,7 +86,11 @@ class Runner:
             return FnApiRunner()
         log = "" if os.environ.get(DEBUG) else log
         # As in Beam's own multi_processing mode, with the workers' chatter in a file.
-        command = unmoved([sys.executable, "-c", _BEGIN, IMPORT_ROOT, log]) if zygote is None else zygote.command(log)
+        command = (
+            ignoring_interrupts([sys.executable, "-c", _BEGIN, IMPORT_ROOT, log])
+            if zygote is None
+            else zygote.command(log)
+        )
         told = JobServiceHandle.encode_pipeline_options(self.options.get_all_options())
         return FnApiRunner(
             default_environment=SubprocessSDKEnvironment.from_command_string(command),
