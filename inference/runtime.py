@@ -26,8 +26,8 @@ from tokenmill.inference.stats import RoleStats
 if TYPE_CHECKING:
     from tokenmill.inference.client import Client, Endpoint, Player
 
-ORPHAN_GRACE = 5.0
-"""Seconds that a worker whose driver is gone waits for the answers to calls in flight."""
+GRACE = 5.0
+"""Seconds that a worker which ends waits for the answers to calls in flight: they are paid for."""
 
 _runtimes: dict[str, Runtime] = {}
 _lock = threading.Lock()
@@ -136,7 +136,7 @@ class Runtime:
         while True:
             if self.models.worker_of and not _alive(self.models.worker_of):
                 try:
-                    await self.client.retire(ORPHAN_GRACE)
+                    await self.client.retire(GRACE)
                 finally:
                     os._exit(1)
             if path is not None:
@@ -154,13 +154,13 @@ class Runtime:
 
     async def _disconnect(self) -> None:
         self._live.cancel()
+        await self.client.retire(GRACE)
         for task in asyncio.all_tasks():
             if task is not asyncio.current_task():
                 task.cancel()
         await asyncio.sleep(0)
         for endpoint in self.client.endpoints:
             await endpoint.client.close()
-        await self.client.cache.close()
 
     def _stop(self) -> None:
         for lease in self._leases:
@@ -191,6 +191,15 @@ def _alive(pid: int) -> bool:
     except PermissionError:
         pass
     return True
+
+
+def retire() -> None:
+    """Before this process ends with rollouts running: begin no call any more, store the answers of those in flight."""
+    with _lock:
+        runtimes = list(_runtimes.values())
+    for waiting in [runtime.submit(runtime.client.retire(GRACE)) for runtime in runtimes]:
+        with contextlib.suppress(Exception):  # there is nobody left to tell
+            waiting.result(GRACE + 5.0)
 
 
 def obtain(models: Models) -> Runtime:

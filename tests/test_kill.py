@@ -79,6 +79,22 @@ def test_killed_runs_resume_without_paying_again_and_end_in_the_same_bytes(tmp_p
     assert json.loads((killed / "manifest.json").read_text())["counts"]["tasks"] == 120
 
 
+def test_workers_store_what_is_in_flight_when_their_driver_is_killed(tmp_path):
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in documents(24, 4)))
+    with ScriptedServer(Writer(), latency=1.0) as server:
+        argv = [*command(server, corpus, tmp_path / "out", tmp_path / "a.sqlite", "multi_processing"), "--no-judge"]
+        process = subprocess.Popen(argv, cwd=tmp_path, stderr=subprocess.DEVNULL)
+        end = time.monotonic() + 60
+        while server.log.in_flight < 8 and time.monotonic() < end:
+            time.sleep(0.002)
+        kill(process)
+        started = server.log.answered
+        assert 8 <= started < 96
+        subprocess.run(argv, check=True, cwd=tmp_path)
+        assert server.log.answered == len(server.log.bodies) == 96
+
+
 def test_no_answer_that_had_arrived_is_paid_again(tmp_path):
     """With one call in flight at a time, only what was on the wire or being written at that instant may come twice."""
     corpus = tmp_path / "corpus.jsonl"

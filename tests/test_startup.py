@@ -8,7 +8,7 @@ import pytest
 from tokenmill.bench import startup
 from tokenmill.bench.servers.mill import documents
 
-from tokenmill.cli import JOBS, UNUSED
+from tokenmill.cli import COMMANDS, UNUSED
 
 BEGIN = """import sys
 from tokenmill import cli
@@ -28,7 +28,7 @@ def imported(line):
     return set(modules.split())
 
 
-@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("job", COMMANDS)
 def test_help_of_a_job_imports_neither_models_nor_clients(job):
     modules = imported(f"{job} --help")
     assert not modules & {*HEAVY, *UNUSED, "openai", "aiohttp"}

@@ -128,8 +128,12 @@ def work(log: str) -> None:
     gc.set_threshold(50_000, 20, 50)  # rollouts make many objects and few cycles
     logging.getLogger("apache_beam").setLevel(logging.NOTSET)  # what the driver keeps quiet belongs into that file
     from apache_beam.runners.worker import sdk_worker_main
+    from tokenmill.inference import runtime
 
-    sdk_worker_main.main(["sdk_worker_main"])
+    try:
+        sdk_worker_main.main(["sdk_worker_main"])
+    finally:
+        runtime.retire()  # a driver that was killed leaves calls in flight
 
 
 class _Printed(io.TextIOWrapper):

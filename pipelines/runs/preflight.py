@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import orjson
-from tokenmill.inference.client import Endpoint
 from tokenmill.inference.errors import EndpointRejects
 from tokenmill.inference.runtime import Runtime
 from tokenmill.pipelines.runs.errors import UsageError
+
+if TYPE_CHECKING:
+    from tokenmill.inference.client import Endpoint
 
 WAIT = 10.0
 """Seconds in which a server that is just starting may come up."""
