@@ -102,7 +102,11 @@ def refused(case: Case, planted: Planted) -> str:
     mandatory = {c.id for c in case.task.rubric if c.mandatory}
     verdicts = by_code(case.task, planted.evidence)
     for name, verdict in verdicts.items():
-        if verdict is not None and not verdict.passed and (name in mandatory or name in ("claims", "user")):
+        if (
+            verdict is not None
+            and not verdict.passed
+            and (name in mandatory or name in ("claims", "user", "end_state"))
+        ):
             return f"{name}: {verdict.reason}: {verdict.detail}"
     return ""
 

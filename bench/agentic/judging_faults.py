@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -112,6 +113,7 @@ def faults(case: Case, steps: Steps, part: str) -> Iterator[Planted]:
     yield from _not_done(case, steps)
     yield from _extra_claim(case, steps, part)
     yield from _wrong_state(case, steps)
+    yield from _beyond_task(case, steps)
     yield from _wrong_value(case, steps)
     yield from _invented_value(case, steps)
     yield from _user_leak(case, steps, part)
@@ -322,6 +324,33 @@ def _wrong_state(case: Case, steps: Steps) -> Iterator[Planted]:
         for kind in kinds:
             change = {f"/{kind}/extra-1": {"made": "unasked"}}
             yield Planted("wrong final state", f"{name} {kind}", play(case, steps, change=change))
+
+
+def _beyond_task(case: Case, steps: Steps) -> Iterator[Planted]:
+    """Something else was changed as well, by record and field, that no criterion need speak of."""
+    honest = play(case, steps)
+    before, after = honest.state_before, honest.state_after
+    for kind, records in after.items():
+        for name, record in records.items() if isinstance(records, dict) else ():
+            where = f"{kind}/{name}"
+            unmade = name in before.get(kind, {})
+            if unmade:
+                yield _left(
+                    honest, "record deleted", where, {**after, kind: {k: v for k, v in records.items() if k != name}}
+                )
+            copied = {**after, kind: {**records, f"{name}9": record}}
+            yield _left(honest, "record added", where, copied)
+            for field, value in record.items() if isinstance(record, dict) and unmade else ():
+                touched = before[kind][name] != record
+                if value != before[kind][name].get(field):
+                    continue  # what the task is about: the rubric decides
+                method = "other field of a changed record" if touched else "other record changed"
+                changed = {**record, field: _other(value) if value not in (None, [], {}) else "set"}
+                yield _left(honest, method, f"{where}/{field}", {**after, kind: {**records, name: changed}})
+
+
+def _left(honest: Evidence, method: str, what: str, state: dict[str, Any]) -> Planted:
+    return Planted(method, what, replace(honest, state_after=state))
 
 
 def _at(state: dict[str, Any], path: str) -> Any:

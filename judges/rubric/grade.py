@@ -15,14 +15,19 @@ from tokenmill.judges.model.voting import JudgeUndecided, line
 from tokenmill.judges.rubric.calls import Calls
 from tokenmill.judges.rubric.claimed_actions import unsupported
 from tokenmill.judges.rubric.code_criteria import CODE, decide
+from tokenmill.judges.rubric.end_state import differences
 from tokenmill.judges.rubric.evidence import Evidence
 from tokenmill.judges.rubric.fabrication import invented
 from tokenmill.judges.rubric.judge import CLAIMS, RubricJudge
 from tokenmill.judges.rubric.user_role import user_fault
-from tokenmill.schemas.agentic import AgentTask, Criterion, CriterionVerdict, Quote
+from tokenmill.schemas.agentic import ANSWER, AgentTask, Criterion, CriterionVerdict, Quote
+from tokenmill.schemas.tools import dump
 
 USER = "user"
 """Name under which the verdict on the simulated user stands."""
+END_STATE = "end_state"
+"""Name under which the verdict on what was changed stands."""
+_MOST_SHOWN = 6
 SCORE = "score"
 """Reason of a trajectory that meets every mandatory criterion but not the threshold."""
 
@@ -38,7 +43,7 @@ class Judged:
     """Reason of the first mandatory criterion or general check missed, or `score`; empty when passed."""
     detail: str
     verdicts: tuple[CriterionVerdict, ...]
-    """Of the criteria decided, in the rubric's order, then of the general checks `claims` and `user`."""
+    """Of the criteria decided, in the rubric's order, then of the general checks `claims`, `user` and `end_state`."""
     checkpoint: int
     """How many checkpoints were reached: all mandatory criteria of it, and of those before it, are met."""
     asked: bool = False
@@ -49,11 +54,12 @@ def by_code(task: AgentTask, evidence: Evidence) -> dict[str, CriterionVerdict |
     """Verdicts that need no model, by criterion and then by general check; None where only the judge can tell.
 
     Raises:
-        ValueError: a criterion's spec is none.
+        ValueError: a criterion's spec is none, or the reference solution does not apply to the state.
     """
     calls = Calls(evidence, task.rubric)
     verdicts = {c.id: decide(c, evidence, task.rubric, calls) for c in task.rubric}
-    return {**verdicts, CLAIMS: check_claims(evidence), USER: check_user(evidence, task)}
+    general = {CLAIMS: check_claims(evidence), USER: check_user(evidence, task)}
+    return {**verdicts, **general, END_STATE: check_end_state(evidence, task)}
 
 
 def check_claims(evidence: Evidence) -> CriterionVerdict:
@@ -74,6 +80,31 @@ def check_user(evidence: Evidence, task: AgentTask | None = None) -> CriterionVe
         where = [Quote(message=message, text=said)] if said in (evidence.messages[message].content or "") else []
         return _refused(USER, reason, line(said, 200), *where)
     return CriterionVerdict(criterion=USER, passed=True, score=1.0, decided_by=CODE)
+
+
+def check_end_state(evidence: Evidence, task: AgentTask) -> CriterionVerdict | None:
+    """Refuses with `changed_beyond_task`; None where only a reader can say whether a text is right."""
+    found = differences(task, evidence)
+    if wrong := [difference for difference in found if not difference.doubtful]:
+        return _refused(END_STATE, "changed_beyond_task", _listed(wrong))
+    return None if found else CriterionVerdict(criterion=END_STATE, passed=True, score=1.0, decided_by=CODE)
+
+
+def _doubt(evidence: Evidence, task: AgentTask) -> Criterion:
+    """What the judge is asked about the end state where code cannot decide."""
+    shown = _listed(differences(task, evidence))
+    statement = (
+        "What the assistant had stored is right for this task: nothing in it is untrue, unasked for or about something else. "
+        f"An example solution left other texts: {shown}"
+    )
+    return Criterion(
+        id=END_STATE, kind=ANSWER, description="The records say what they should.", spec=dump({"statement": statement})
+    )
+
+
+def _listed(found: Sequence[object]) -> str:
+    more = f"; and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
+    return "; ".join(map(str, found[:_MOST_SHOWN])) + more
 
 
 def _refused(check: str, reason: str, detail: str, *quotes: Quote) -> CriterionVerdict:
@@ -113,6 +144,8 @@ async def judge_trajectory(
         evidence = replace(evidence, tools=task.agent.tools)
     verdicts = by_code(task, evidence)
     left = [criterion for criterion in task.rubric if verdicts[criterion.id] is None]
+    if verdicts[END_STATE] is None:
+        left.append(_doubt(evidence, task))
     lost = _first_missed(task.rubric, verdicts) is not None or _reachable(task.rubric, verdicts) < task.threshold
     if lost or not (left or (judge.claims and ask is not None)):
         return _judged(task, verdicts)
@@ -124,7 +157,7 @@ async def judge_trajectory(
 
 def _first_missed(rubric: Sequence[Criterion], verdicts: dict[str, CriterionVerdict | None]) -> CriterionVerdict | None:
     mandatory = [criterion.id for criterion in rubric if criterion.mandatory]
-    missed = (verdicts[name] for name in (*mandatory, CLAIMS, USER))
+    missed = (verdicts[name] for name in (*mandatory, CLAIMS, USER, END_STATE))
     return next((verdict for verdict in missed if verdict is not None and not verdict.passed), None)
 
 

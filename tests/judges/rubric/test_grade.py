@@ -50,7 +50,7 @@ def test_code_decides_first_and_the_judge_the_rest():
     judged, ask = judge(vote(verdict()))
     assert judged.passed and judged.score == 1.0 and judged.checkpoint == 1
     assert [(v.criterion, v.decided_by) for v in judged.verdicts] == [
-        ("looked", "code"), ("sorry", "judge"), ("claims", "judge"), ("user", "code"),
+        ("looked", "code"), ("sorry", "judge"), ("claims", "judge"), ("user", "code"), ("end_state", "code"),
     ]  # fmt: skip
     assert judged.verdicts[1].quotes[0].text == "I'm sorry about the wait"
     assert judged.asked and len(ask.asked) == 1
