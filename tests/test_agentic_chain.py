@@ -15,7 +15,7 @@ import psutil
 import pytest
 from tokenmill.bench.servers.agents import calling, results
 from tokenmill.bench.servers.scripted import ScriptedServer, completion
-from tokenmill.bench.servers.troupe import Troupe, fenced, text_of
+from tokenmill.bench.servers.troupe import Troupe, fenced, kept_rules, text_of
 from tokenmill.pipelines.transforms.sinks import write_parquet
 from tokenmill.schemas.columns import to_table
 from tokenmill.schemas.tools import ToolSpec
@@ -60,7 +60,7 @@ class Everybody(Agency):
         return Troupe.simulated(held["Parcel"][call["arguments"]["parcel_id"]], [])
 
     def judge(self, body):
-        return json.dumps({"verdicts": [], "claims": []})
+        return json.dumps({"verdicts": [], "rules": kept_rules(body), "claims": []})
 
 
 @pytest.fixture

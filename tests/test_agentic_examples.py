@@ -11,7 +11,7 @@ import orjson
 import pytest
 from tokenmill.bench.servers.agents import calling
 from tokenmill.bench.servers.scripted import ScriptedServer, completion
-from tokenmill.bench.servers.troupe import fenced, text_of
+from tokenmill.bench.servers.troupe import fenced, kept_rules, text_of
 from tokenmill.judges.rubric.criteria import AnswerSpec, parse
 from tokenmill.judges.rubric.grade import by_code
 from tokenmill.pipelines.agentic.agents.dag import AGENT, system_prompt
@@ -277,7 +277,7 @@ class Reference:
         at = int(before.rpartition("\n[")[2].partition("]")[0])
         quotes = [{"message": at, "text": reply}]
         verdicts = [{"criterion": name, "quotes": quotes, "why": "It says so.", "met": True} for name in names]
-        return {"verdicts": verdicts, "claims": []}
+        return {"verdicts": verdicts, "rules": kept_rules(body), "claims": []}
 
 
 @needs_sandbox

@@ -99,14 +99,10 @@ def _sound(case: Case) -> None:
 
 def refused(case: Case, planted: Planted) -> str:
     """Why code alone refuses a trajectory, empty when it does not."""
-    mandatory = {c.id for c in case.task.rubric if c.mandatory}
+    optional = {c.id for c in case.task.rubric if not c.mandatory}
     verdicts = by_code(case.task, planted.evidence)
     for name, verdict in verdicts.items():
-        if (
-            verdict is not None
-            and not verdict.passed
-            and (name in mandatory or name in ("claims", "user", "end_state"))
-        ):
+        if verdict is not None and not verdict.passed and name not in optional:
             return f"{name}: {verdict.reason}: {verdict.detail}"
     return ""
 

@@ -276,4 +276,11 @@ class Troupe:
             {"criterion": name, "quotes": [{"message": at, "text": quote}], "why": "It says so.", "met": True}
             for name in names
         ]
-        return json.dumps({"verdicts": verdicts, "claims": []})
+        return json.dumps({"verdicts": verdicts, "rules": kept_rules(body), "claims": []})
+
+
+def kept_rules(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """A judge's verdict on every rule that it is asked about: kept."""
+    rules = body["response_format"]["json_schema"]["schema"]["properties"]["rules"]
+    names = rules["items"]["properties"]["rule"].get("enum", [])
+    return [{"rule": name, "message": -1, "quote": "", "why": "", "kept": True} for name in names]

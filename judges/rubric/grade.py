@@ -15,6 +15,7 @@ from tokenmill.judges.model.voting import JudgeUndecided, line
 from tokenmill.judges.rubric.calls import Calls
 from tokenmill.judges.rubric.claimed_actions import unsupported
 from tokenmill.judges.rubric.code_criteria import CODE, decide
+from tokenmill.judges.rubric.conduct import REPEATS, repeated, rules_of
 from tokenmill.judges.rubric.end_state import differences
 from tokenmill.judges.rubric.evidence import Evidence
 from tokenmill.judges.rubric.fabrication import invented
@@ -43,7 +44,8 @@ class Judged:
     """Reason of the first mandatory criterion or general check missed, or `score`; empty when passed."""
     detail: str
     verdicts: tuple[CriterionVerdict, ...]
-    """Of the criteria decided, in the rubric's order, then of the general checks `claims`, `user` and `end_state`."""
+    """Of the criteria decided, in the rubric's order, then of the general checks (`claims`, `user`, `end_state`, `repeats`),
+    then of the agent's own rules (`policy 1`, …) and manners where the judge was asked."""
     checkpoint: int
     """How many checkpoints were reached: all mandatory criteria of it, and of those before it, are met."""
     asked: bool = False
@@ -59,7 +61,7 @@ def by_code(task: AgentTask, evidence: Evidence) -> dict[str, CriterionVerdict |
     calls = Calls(evidence, task.rubric)
     verdicts = {c.id: decide(c, evidence, task.rubric, calls) for c in task.rubric}
     general = {CLAIMS: check_claims(evidence), USER: check_user(evidence, task)}
-    return {**verdicts, **general, END_STATE: check_end_state(evidence, task)}
+    return {**verdicts, **general, END_STATE: check_end_state(evidence, task), REPEATS: check_repeats(evidence)}
 
 
 def check_claims(evidence: Evidence) -> CriterionVerdict:
@@ -88,6 +90,14 @@ def check_end_state(evidence: Evidence, task: AgentTask) -> CriterionVerdict | N
     if wrong := [difference for difference in found if not difference.doubtful]:
         return _refused(END_STATE, "changed_beyond_task", _listed(wrong))
     return None if found else CriterionVerdict(criterion=END_STATE, passed=True, score=1.0, decided_by=CODE)
+
+
+def check_repeats(evidence: Evidence) -> CriterionVerdict:
+    """Refuses with `calls_repeated`."""
+    for tool, times, message in repeated(evidence):
+        told = f"{tool} was called {times} times with the same arguments and the same answer, and nothing changed in between"
+        return _refused(REPEATS, "calls_repeated", told, Quote(message=message, text=tool))
+    return CriterionVerdict(criterion=REPEATS, passed=True, score=1.0, decided_by=CODE)
 
 
 def _doubt(evidence: Evidence, task: AgentTask) -> Criterion:
@@ -149,15 +159,16 @@ async def judge_trajectory(
     lost = _first_missed(task.rubric, verdicts) is not None or _reachable(task.rubric, verdicts) < task.threshold
     if lost or not (left or (judge.claims and ask is not None)):
         return _judged(task, verdicts)
+    rules = rules_of(task.agent)
     if ask is None:
         raise JudgeUndecided(f"there is no judge model for {', '.join(line(c.id, 60) for c in left)}")
-    verdicts.update({verdict.criterion: verdict for verdict in await judge(left, evidence, ask)})
+    verdicts.update({verdict.criterion: verdict for verdict in await judge(left, evidence, ask, rules=rules)})
     return replace(_judged(task, verdicts), asked=True)
 
 
 def _first_missed(rubric: Sequence[Criterion], verdicts: dict[str, CriterionVerdict | None]) -> CriterionVerdict | None:
-    mandatory = [criterion.id for criterion in rubric if criterion.mandatory]
-    missed = (verdicts[name] for name in (*mandatory, CLAIMS, USER, END_STATE))
+    optional = {criterion.id for criterion in rubric if not criterion.mandatory}
+    missed = (verdict for name, verdict in verdicts.items() if name not in optional)
     return next((verdict for verdict in missed if verdict is not None and not verdict.passed), None)
 
 

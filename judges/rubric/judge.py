@@ -7,7 +7,7 @@ Kimi K2 report, section 3.1.1: an LLM judge evaluates each trajectory against th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,9 @@ from tokenmill.schemas.agentic import Criterion, CriterionVerdict, Quote
 from tokenmill.schemas.answer_schema import BOOLEAN, TEXT, array, choice, record
 
 from tokenmill import prompts
+
+Rules = Mapping[str, str]
+"""What an agent must keep to whatever its task, by name."""
 
 CLAIMS = "claims"
 """Name under which the verdict on unsupported claims stands."""
@@ -44,12 +47,12 @@ class _Held:
 @dataclass(frozen=True)
 class _Vote:
     held: dict[str, _Held] = field(default_factory=dict)
-    """By criterion; those whose quotations are not there are left out."""
+    """By criterion or rule; those whose quotations are not there are left out."""
     claims: tuple[_Held, ...] | None = None
     """Unsupported claims; None when the vote said nothing usable of them."""
 
     def passes(self, name: str) -> bool | None:
-        """Whether the vote is for a criterion, or for the absence of claims; None: it did not decide."""
+        """Whether the vote is for a criterion or rule, or for the absence of claims; None: it did not decide."""
         if name == CLAIMS:
             return None if self.claims is None else not self.claims
         return self.held[name].met if name in self.held else None
@@ -80,21 +83,25 @@ class RubricJudge:
         if self.tries < 1 or self.max_tokens < 1:
             raise ValueError("RubricJudge needs tries >= 1 and max_tokens >= 1")
 
-    async def __call__(self, criteria: Sequence[Criterion], evidence: Evidence, ask: Ask) -> list[CriterionVerdict]:
-        """A verdict on each of the criteria, then the one on claims.
+    async def __call__(
+        self, criteria: Sequence[Criterion], evidence: Evidence, ask: Ask, *, rules: Rules | None = None
+    ) -> list[CriterionVerdict]:
+        """A verdict on each of the criteria, then the one on claims, then one on each of the rules.
 
         Raises:
             JudgeUndecided: no vote was usable for one of them.
             tokenmill.inference.errors.CallRefused: the endpoint will never answer this.
         """
-        names = [criterion.id for criterion in criteria]
-        messages = _render(criteria, evidence)
-        schema = answer_schema(names)
+        rules = rules or {}
+        asked = [criterion.id for criterion in criteria]
+        names = (*asked, CLAIMS, *rules)
+        messages = _render(criteria, evidence, rules)
+        schema = answer_schema(asked, tuple(rules))
         enough = self.votes // 2 + 1
         votes = await self._ask(range(enough), messages, schema, evidence, ask)
-        if enough < self.votes and not all(_settled(votes, name) for name in (*names, CLAIMS)):
+        if enough < self.votes and not all(_settled(votes, name) for name in names):
             votes += await self._ask(range(enough, self.votes), messages, schema, evidence, ask)
-        return [_verdict(name, votes) for name in (*names, CLAIMS)]
+        return [_verdict(name, votes, broken="rule_broken" if name in rules else "not_met") for name in names]
 
     async def _ask(self, attempts: range, *case: Any) -> list[_Vote]:
         return await together(self._vote(attempt, *case) for attempt in attempts)
@@ -126,8 +133,8 @@ class RubricJudge:
         return vote
 
 
-def answer_schema(names: Sequence[str]) -> dict[str, Any]:
-    """What a vote answers: a verdict on each criterion named, and the claims without support."""
+def answer_schema(names: Sequence[str], rules: Sequence[str] = ()) -> dict[str, Any]:
+    """What a vote answers: a verdict on each criterion and rule named, and the claims without support."""
     number = {"type": "integer", "minimum": 0}
     quote = record(message=number, text=TEXT)
     verdict = record(
@@ -136,19 +143,24 @@ def answer_schema(names: Sequence[str]) -> dict[str, Any]:
         why=TEXT,
         met=BOOLEAN,
     )
+    where = {"type": "integer", "minimum": -1}
+    rule = record(rule=choice(rules) if rules else TEXT, message=where, quote=TEXT, why=TEXT, kept=BOOLEAN)
     claim = record(message=number, quote=TEXT, why=TEXT)
     return record(
         verdicts=array(verdict, len(names), len(names)),
+        rules=array(rule, len(rules), len(rules)),
         claims=array(claim, _MAX_CLAIMS),
     )
 
 
-def _render(criteria: Sequence[Criterion], evidence: Evidence) -> list[Message]:
+def _render(criteria: Sequence[Criterion], evidence: Evidence, rules: Rules) -> list[Message]:
     asked = prompts.load(_ASKED if criteria else _CLAIMS_ONLY).text
     listed = "\n".join(f"{line(criterion.id)}: {line(_question(criterion), 1200)}" for criterion in criteria)
     names = dict.fromkeys(call.tool for call in evidence.calls if call.tool in evidence.specs)
     called = "\n".join(f"{line(name)}: {line(evidence.specs[name].description, 600)}" for name in names)
+    kept = "\n".join(f"{line(name)}: {line(rule, 1200)}" for name, rule in rules.items())
     return prompts.load(PROMPT).render(
+        rules=fence(kept, "rules") if kept else "",
         criteria=fence(listed, "criteria") if listed else "",
         tools=fence(called, "tools") if called else "",
         transcript=fence(transcript(evidence.messages), "transcript"),
@@ -174,6 +186,13 @@ def _read(value: dict[str, Any], evidence: Evidence) -> tuple[_Vote, list[str]]:
             wrong += misquoted or [f"{line(verdict['criterion'])}: met, but no passage of the assistant is quoted"]
         else:
             held.setdefault(verdict["criterion"], _Held(verdict["met"], line(verdict["why"]), quotes))
+    for rule in value["rules"]:
+        where = [] if rule["kept"] else [(rule["message"], rule["quote"])]
+        quotes, misquoted = _quotes(where, evidence)
+        if misquoted or any(evidence.messages[quote.message].role != "assistant" for quote in quotes):
+            wrong += misquoted or [f"[{rule['message']}] is no message of the assistant"]
+        else:
+            held.setdefault(rule["rule"], _Held(rule["kept"], line(rule["why"]), quotes))
     misquoted_claims = 0
     for claim in value["claims"]:
         quotes, misquoted = _quotes([(claim["message"], claim["quote"])], evidence)
@@ -203,7 +222,7 @@ def _settled(votes: list[_Vote], name: str) -> bool:
     return len(said) == 1 and None not in said
 
 
-def _verdict(name: str, votes: list[_Vote]) -> CriterionVerdict:
+def _verdict(name: str, votes: list[_Vote], broken: str) -> CriterionVerdict:
     decided = [vote for vote in votes if vote.passes(name) is not None]
     if not decided:
         raise JudgeUndecided(f"none of {len(votes)} votes of the judge was usable for {line(name, 60)!r}")
@@ -216,7 +235,7 @@ def _verdict(name: str, votes: list[_Vote]) -> CriterionVerdict:
         passed=passed,
         score=round(share, 4),
         decided_by=JUDGE,
-        reason="" if passed else ("unsupported_claim" if name == CLAIMS else "not_met"),
+        reason="" if passed else ("unsupported_claim" if name == CLAIMS else broken),
         detail=said.why,
         quotes=list(said.quotes),
     )

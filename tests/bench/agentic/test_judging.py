@@ -27,7 +27,7 @@ def test_honest_trajectories_pass_and_faults_are_caught(counts):
     honest, faults = _rates(counts, "honest"), _rates(counts, "fault")
     assert not any(lost for lost, _ in honest.values()) and sum(whole for _, whole in honest.values()) >= 329
     decidable = {method: rate for method, rate in faults.items() if not method.startswith("(judge)")}
-    assert len(decidable) == 10
+    assert len(decidable) == 14
     for method, (caught, planted) in decidable.items():
         assert planted >= 10 and planted - caught <= MISSED.get(method, 0), method
 

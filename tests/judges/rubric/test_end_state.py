@@ -10,6 +10,7 @@ import jsonpatch
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenmill.judges.rubric.conduct import rules_of
 from tokenmill.judges.rubric.end_state import differences
 from tokenmill.judges.rubric.grade import END_STATE, by_code, judge_trajectory
 from tokenmill.schemas.agentic import Fact, ReferenceCall
@@ -147,7 +148,8 @@ def test_free_text_goes_to_the_judge():
     for met in (True, False):
         quotes = [{"message": 4, "text": "Order A-17 is cancelled."}]
         said = {"criterion": END_STATE, "quotes": quotes, "why": "It is so.", "met": met}
-        answer = json.dumps({"verdicts": [said], "claims": []})
+        kept = [{"rule": r, "message": -1, "quote": "", "why": "", "kept": True} for r in rules_of(job.agent)]
+        answer = json.dumps({"verdicts": [said], "rules": kept, "claims": []})
         ask = FakeAsk(lambda body, answer=answer: answer)
         judged = asyncio.run(judge_trajectory(job, trajectory, ask))
         assert judged.passed == met and judged.asked and judged.reason == ("" if met else "not_met")
