@@ -13,7 +13,7 @@ import orjson
 from tokenmill.inference.cache.base import REFUSALS, Cache, Entry
 from tokenmill.inference.call import Answer, Call, MalformedAnswer, Message, Usage, read_usage, tokens
 from tokenmill.inference.circuit import Circuit
-from tokenmill.inference.errors import CallFailed, CallRefused, EndpointRejects
+from tokenmill.inference.errors import CallFailed, CallRefused, EndpointRejects, RunStopped
 from tokenmill.inference.limiter import AdaptiveLimiter
 from tokenmill.inference.roles import Models, Role
 from tokenmill.inference.stats import RoleStats
@@ -63,6 +63,7 @@ class Client:
         self.players = players
         self.cache = cache
         self._asking: dict[str, asyncio.Future[Answer]] = {}
+        self._stopped: RunStopped | None = None
 
     @property
     def endpoints(self) -> list[Endpoint]:
@@ -72,14 +73,17 @@ class Client:
     def in_flight(self) -> int:
         return sum(endpoint.limiter.in_flight for endpoint in self.endpoints)
 
+    def stop(self, why: RunStopped) -> None:
+        """Begin no call any more: who asks is told why. The first reason stands."""
+        self._stopped = self._stopped or why
+
     async def retire(self, seconds: float) -> None:
         """Begin no call any more; store the answers that arrive within `seconds`, which are paid for.
 
         Raises:
             CacheBroken: they could not be stored.
         """
-        for endpoint in self.endpoints:
-            endpoint.limiter.shut()
+        self.stop(RunStopped("this worker ends"))
         end = time.monotonic() + seconds
         while self.in_flight and time.monotonic() < end:
             await asyncio.sleep(0.01)
@@ -174,6 +178,8 @@ class Client:
             epoch = await endpoint.limiter.acquire()
             congested, pause, raw = False, 0.0, b""
             try:
+                if self._stopped is not None:
+                    raise self._stopped
                 raw = await endpoint.client.complete(call.body)
                 endpoint.circuit.succeeded()
                 return raw, Answer.parse(raw, call=call)

@@ -30,15 +30,10 @@ class AdaptiveLimiter:
         self._done = 0
         self._congested = 0
         self._hold: asyncio.TimerHandle | None = None
-        self._shut = False
-
-    def shut(self) -> None:
-        """Give out no slot any more: whoever waits for one waits until it is cancelled."""
-        self._shut = True
 
     async def acquire(self) -> int:
         """Wait for a slot. The number returned goes back to `release`."""
-        if self._open and not self._waiting and self.in_flight < self.limit:
+        if self._hold is None and not self._waiting and self.in_flight < self.limit:
             self.in_flight += 1
             return self._epoch
         turn = asyncio.get_running_loop().create_future()
@@ -84,12 +79,8 @@ class AdaptiveLimiter:
         self._hold = None
         self._wake()
 
-    @property
-    def _open(self) -> bool:
-        return self._hold is None and not self._shut
-
     def _wake(self) -> None:
-        while self._waiting and self._open and self.in_flight < self.limit:
+        while self._waiting and self._hold is None and self.in_flight < self.limit:
             turn = self._waiting.popleft()
             if not turn.done():
                 self.in_flight += 1

@@ -41,6 +41,10 @@ class Models:
     """Folder for live figures of this run, on this machine; empty for none."""
     worker_of: int = 0
     """Process whose death ends this worker too; 0 for none."""
+    attempt: str = ""
+    """Of a run on other machines, the token of the command that leads it: see `inference.runtime.Runtime.lead`."""
+    code: str = ""
+    """Of such a run, what `inference.identity.installed` must give in every worker; empty for whatever it is."""
 
     def __post_init__(self) -> None:
         for name in ("max_concurrency", "timeout", "patience", "tries"):

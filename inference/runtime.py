@@ -17,15 +17,23 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 from tokenmill.inference.cache.open import open_cache
-from tokenmill.inference.errors import RunStopped
+from tokenmill.inference.errors import CacheBroken, RunStopped
+from tokenmill.inference.identity import installed
 from tokenmill.inference.roles import Models
 from tokenmill.inference.servers.acquire import Lease, acquire
 from tokenmill.inference.spec import parse_spec
 from tokenmill.inference.stats import RoleStats
 
 if TYPE_CHECKING:
+    from tokenmill.inference.cache.redis import RedisCache
     from tokenmill.inference.client import Client, Endpoint, Player
 
+LEASE = 6.0
+"""Seconds for which a driver leads a run on other machines without a sign of life."""
+LOOK = 1.0
+"""Seconds between its signs of life, and between the looks of workers for them."""
+UNLED = 5
+"""Looks in a row after which a run that nobody leads is over: Redis may have been restarted in between."""
 GRACE = 5.0
 """Seconds that a worker which ends waits for the answers to calls in flight: they are paid for."""
 
@@ -76,6 +84,9 @@ class Runtime:
         self._gauge = threading.Lock()
         self._tally: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._leads = False
+        self._unled = 0
+        self._look = 0.0
         self._thread = threading.Thread(target=self.loop.run_forever, name="tokenmill-runtime", daemon=True)
         self._thread.start()
         try:
@@ -86,9 +97,49 @@ class Runtime:
         self._live = asyncio.run_coroutine_threadsafe(self._report(), self.loop)
 
     async def _connect(self) -> Client:
+        if self.models.code and self.models.code != (here := installed()):
+            raise RunStopped(
+                f"this worker runs another Tokenmill ({here}) than the command ({self.models.code}): install the same version, "
+                "with the same libraries, in the workers' image"
+            )
         cache = open_cache(self.models.cache, run=self.models.run, budget=self.models.budget)
         # Starting a server may take minutes; nothing else runs on this loop yet.
         return connect(self.models, self._leases, cache=cache)
+
+    def lead(self) -> None:
+        """Lead the run from this process, as its driver: other commands' workers for the same run stop, and ours stop when
+        this process no longer shows that it lives.
+
+        Raises:
+            CacheBroken: Redis cannot be reached.
+        """
+        self.run(self._led_by().lead(self.models.attempt, LEASE, take=True))
+        self._leads = True
+
+    def leave(self) -> None:
+        """The run is over: workers that are still there stop."""
+        if self._leads:
+            self._leads = False
+            with contextlib.suppress(CacheBroken):
+                self.run(self._led_by().leave(self.models.attempt))
+
+    def _led_by(self) -> RedisCache:
+        from tokenmill.inference.cache.redis import RedisCache
+
+        assert isinstance(self.client.cache, RedisCache)  # what workers on other machines share
+        return self.client.cache
+
+    async def _follow(self) -> None:
+        """Show that the driver lives, or see whether it does."""
+        with contextlib.suppress(CacheBroken):  # the next call says so
+            if self._leads:
+                ours = await self._led_by().lead(self.models.attempt, LEASE)
+            else:
+                leader = await self._led_by().leader()
+                self._unled = 0 if leader else self._unled + 1
+                ours = leader == self.models.attempt or (not leader and self._unled < UNLED)
+            if not ours:
+                self.client.stop(RunStopped("another command has taken over this run, or the one that led it is gone"))
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine on the loop and wait for its result."""
@@ -139,6 +190,9 @@ class Runtime:
                     await self.client.retire(GRACE)
                 finally:
                     os._exit(1)
+            if self.models.attempt and time.monotonic() >= self._look:
+                self._look = time.monotonic() + LOOK
+                await self._follow()
             if path is not None:
                 figures = {
                     "time": time.time(),

@@ -13,6 +13,7 @@ import gc
 import importlib
 import logging
 import os
+import signal
 import sys
 import threading
 import traceback
@@ -92,6 +93,7 @@ def command() -> int:
     if not sys.stderr.isatty():
         os.environ |= {**QUIET, **os.environ}
     gc.set_threshold(50_000, 20, 50)  # imports and rollouts make many objects and few cycles
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what ends a pod ends a run as Ctrl-C does
     try:
         if sys.argv[1:2] != ["publish"] and sys.argv[1:2] and sys.argv[1] in COMMANDS:
             _import_beam()

@@ -5,6 +5,7 @@ single primary, with replicas if you like). Answers are as durable as the server
 survives its restart, `maxmemory-policy noeviction` keeps it from forgetting what was paid.
 
 Keys: `tokenmill:answer:ADDRESS`; per run `tokenmill:run:RUN:spent`, `:owners` (a set),
+`:leader` (the token of the command that leads the run; expires unless it shows signs of life),
 `:held:OWNER` (expires unless its owner shows signs of life) and `:last:OWNER` (the last batch and its outcome, so that a
 repeated one counts once).
 """
@@ -82,6 +83,18 @@ end
 redis.call('HSET', KEYS[4], 'batch', ARGV[2], 'spent', spent, 'granted', granted)
 redis.call('PEXPIRE', KEYS[4], 10 * ARGV[7])
 return {stored, spent, granted}
+"""
+
+LEAD = """
+-- KEYS: leader; ARGV: token, time to live in ms, whether to take it from another
+local now = redis.call('GET', KEYS[1])
+if now and now ~= ARGV[1] and ARGV[3] ~= '1' then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1
+"""
+LEAVE = """
+-- KEYS: leader; ARGV: token
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], 'nobody', 'PX', 3600000) end
 """
 
 
@@ -218,6 +231,25 @@ class RedisCache(BatchedCache):
 
     def _entry(self, value: bytes) -> Entry:
         return Entry(int(value[:3]), self._codec.unpack(value[3:]))
+
+    # Who leads a run on many machines
+
+    async def lead(self, token: str, seconds: float, *, take: bool = False) -> bool:
+        """Lead the run for so many seconds, whoever did before if `take`; whether it is ours."""
+        arguments = [token, int(1000 * seconds), int(take)]
+        return bool(await self._insist(lambda client: client.eval(LEAD, 1, self._leader, *arguments)))
+
+    async def leader(self) -> str:
+        """The token of who leads the run, or another where that one has left it; empty where nobody shows that he lives."""
+        return (await self._insist(lambda client: client.get(self._leader)) or b"").decode()
+
+    async def leave(self, token: str) -> None:
+        """Lead no more, and let everybody know."""
+        await self._insist(lambda client: client.eval(LEAVE, 1, self._leader, token))
+
+    @property
+    def _leader(self) -> str:
+        return f"tokenmill:run:{self.run}:leader"
 
     async def _spent(self) -> int:
         return int(await self._insist(lambda client: client.get(f"tokenmill:run:{self.run}:spent")) or 0)

@@ -19,7 +19,7 @@ from tokenmill.pipelines.runs import input_columns
 from tokenmill.pipelines.runs.errors import UsageError, line_of
 from tokenmill.pipelines.runs.exit import OK, say
 from tokenmill.pipelines.runs.folder import KINDS, MANIFEST
-from tokenmill.pipelines.transforms.files import is_local
+from tokenmill.pipelines.transforms.files import absolute, is_local
 from tokenmill.pipelines.transforms.sources import FORMATS, PARQUET, TEXT, Parser, Piece, ends_with, raw_rows
 
 HASHED_BYTES = 4_000_000_000
@@ -37,6 +37,9 @@ class InputFile:
     stamp: str
     """Identifies the content: SHA-256, or size and time."""
 
+    def absolute(self) -> InputFile:
+        return dataclasses.replace(self, path=absolute(self.path))
+
 
 @dataclass(frozen=True)
 class Inputs:
@@ -48,6 +51,11 @@ class Inputs:
     @property
     def size(self) -> int:
         return sum(file.size for file in self.files)
+
+    def absolute(self) -> Inputs:
+        """The same for workers that were not started in this folder."""
+        pieces = tuple(dataclasses.replace(piece, path=absolute(piece.path)) for piece in self.pieces)
+        return Inputs(tuple(file.absolute() for file in self.files), pieces, self.rows)
 
     def manifest(self, counters: dict[str, int]) -> list[dict[str, Any]]:
         """What was read, for the manifest; rows by file where they were counted."""

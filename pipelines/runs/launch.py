@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import os
 import tempfile
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,10 @@ from typing import Any
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 from tokenmill.inference import runtime as runtimes
+from tokenmill.inference.identity import installed
 from tokenmill.inference.pricing import load_prices
 from tokenmill.inference.roles import Models
-from tokenmill.pipelines.runs import inputs
+from tokenmill.pipelines.runs import inputs, remote
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.exit import FAILED, OK, ended, say
 from tokenmill.pipelines.runs.folder import KINDS, OutputFolder, check_sum, count_column
@@ -36,7 +38,7 @@ from tokenmill.pipelines.runs.preflight import check_models
 from tokenmill.pipelines.runs.prepare import prepared
 from tokenmill.pipelines.runs.progress import Progress
 from tokenmill.pipelines.runs.runner import choose
-from tokenmill.pipelines.transforms.files import whole_path
+from tokenmill.pipelines.transforms.files import absolute, whole_path
 from tokenmill.pipelines.transforms.rollout import EXTRA
 from tokenmill.pipelines.transforms.sources import COUNTED_FILES, PARQUET, ends_with
 from tokenmill.schemas.flags import as_flags, shaping
@@ -151,20 +153,31 @@ def _run(
         say(f"{out.path} is finished already: {_counted(earlier['counts'])}. Nothing was done", OK)
         return _verdict(earlier["counts"])
     begun = Begun()
+    beam_args, added = remote.arguments(options.on, beam_args)
+    if added:
+        say(f"--on {options.on}: {' '.join(added)}", OK)
     runner = choose(beam_args, found, job)
+    driven = models
     if not runner.local:
+        found, out = found.absolute(), OutputFolder(absolute(out.path))
         models = _elsewhere(models)
+        paths_there = (out.path, *(file.path for file in found.files))
+        remote.check(models, paths_there, shared=options.shared_filesystem)
+        driven = remote.of_driver(models)
     zygote = runner.zygote(job, models)  # before this process has threads
     try:
-        runtime = runtimes.obtain(models)
+        runtime = runtimes.obtain(driven)
         try:
             check_models(runtime)
+            if driven.attempt:
+                runtime.lead()
             out.begin()
             total = found.rows and found.rows * job.tasks_per_row * job.rows_per_task
             with Progress(Path(models.state or "/nonexistent"), total), prepared():
                 counters = runner.execute(job, models, found, out, _shards(job, found), zygote)
             spent = runtime.run(runtime.client.cache.spent())
         finally:
+            runtime.leave()
             runtimes.release(runtime)
     finally:
         if zygote is not None:
@@ -230,14 +243,8 @@ def _to_be_replaced(earlier: dict[str, Any], fingerprint: str, options: RunOptio
 
 
 def _elsewhere(models: Models) -> Models:
-    """The models as workers on other machines need them: no local state, no parent to follow.
-
-    Raises:
-        UsageError: the cache is a file, which they cannot share.
-    """
-    if "://" not in models.cache:
-        raise UsageError("workers on other machines need a shared cache: --cache redis://host:6379/0")
-    return dataclasses.replace(models, state="", worker_of=0)
+    """The models as workers on other machines need them: no local state, no parent but a leader to follow."""
+    return dataclasses.replace(models, state="", worker_of=0, attempt=uuid.uuid4().hex, code=installed())
 
 
 def _lost(found: inputs.Inputs, counters: dict[str, int]) -> dict[str, int]:

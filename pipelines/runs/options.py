@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from tokenmill.inference.pricing import load_prices
 from tokenmill.inference.roles import Role
 from tokenmill.inference.spec import EMBEDDED, parse_spec
+from tokenmill.pipelines.runs.remote import PROFILES
 from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES
 from tokenmill.schemas.flags import (
     Options,
@@ -27,7 +28,7 @@ from tokenmill.schemas.flags import (
 
 EMBEDDED_SAMPLING = {"temperature": 0.3, "repeat_penalty": 1.1}
 """The embedded model goes round in circles without."""
-DATA, MODELS, MONEY = "what is read and written", "models", "money"
+DATA, MODELS, MONEY, WHERE = "what is read and written", "models", "money", "where it runs"
 """Headings in the help."""
 
 OURS = frozenset(
@@ -148,6 +149,15 @@ class RunOptions(Options):
     )
     cache: str | None = of_money(
         None, metavar="PATH|URL", help="answers are kept here: a file or redis://… (default: ~/.cache/tokenmill)"
+    )
+    on: str | None = flag(
+        None,
+        group=WHERE,
+        choices=tuple(PROFILES),
+        help="run on such a cluster: gives its runner the flags that these jobs need, and prints them; Beam's own stand before",
+    )
+    shared_filesystem: bool = flag(
+        False, group=WHERE, help="local paths are mounted under the same names on all machines of the cluster"
     )
     retry_failed: bool = of_money(False, help="ask again what failed or was refused by the endpoint")
     seed: int = flag(0, metavar="N", parse=_in_64_bits, shapes=True, help="of every draw")

@@ -108,11 +108,17 @@ def run_through(pipeline: beam.Pipeline, state: str) -> dict[str, int]:
         RunStopped: the budget is spent, an endpoint is gone, ...
         RunFailed: anything else that ended the pipeline.
     """
+    result = None
     try:
         result = pipeline.run()
         result.wait_until_finish()
-    except Exception as error:
-        if _interrupted(error):
+    except BaseException as error:
+        if not isinstance(error, Exception) or _interrupted(error):
+            if result is not None:
+                with contextlib.suppress(Exception):  # not every runner can; the workers see that nobody leads them
+                    result.cancel()
+            if not isinstance(error, Exception):
+                raise
             raise KeyboardInterrupt from None
         raise _stopped(error, state) from error
     counters: dict[str, int] = {}

@@ -3,6 +3,7 @@ store knows no folders, only objects whose names begin alike: Beam's `exists` an
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -11,6 +12,11 @@ from apache_beam.io.filesystems import FileSystems
 
 def is_local(path: str) -> bool:
     return "://" not in path
+
+
+def absolute(path: str) -> str:
+    """A path of this machine from its root, links kept: where a folder is mounted is told by its name; a URL as it is."""
+    return os.path.abspath(path) if is_local(path) else path  # noqa: PTH100
 
 
 def whole_path(path: str) -> str:

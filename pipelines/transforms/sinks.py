@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import itertools
-import os
 import uuid
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -50,7 +49,7 @@ def write_parquet(table: pa.Table, path: str) -> None:
         RunStopped: the disk is full.
     """
     order = pc.sort_indices(table, [(name, "ascending") for name in ORDER if name in table.column_names])
-    part = f"{path}.part-{os.getpid()}"
+    part = f"{path}.part-{uuid.uuid4().hex}"  # containers have the same process numbers
     with (
         _room_for(path),
         FileSystems.create(part, mime_type="application/octet-stream", compression_type="uncompressed") as file,
