@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 TYPED := build/typing/tokenmill
 ROOMS := $(filter-out tests tokenmill,$(patsubst %/__init__.py,%,$(wildcard */__init__.py)))
 
-.PHONY: demo test fuzz lint docs clean
+.PHONY: demo test cluster-test fuzz lint docs clean
 
 demo: $(STAMP)
 	$(BIN)/python beam_runner.py knowledge --input examples/articles.jsonl --output out/demo --limit 4 --rephrasings 1 --repairs 1
@@ -21,6 +21,12 @@ test: $(STAMP)
 # @example of its test, so that `make test` fails before the fix, too.
 fuzz: $(STAMP)
 	$(BIN)/python -m pytest -n 3 --dist worksteal -m hypothesis --hypothesis-profile fuzz
+
+# Prism, Beam's own runner in Go, as a stand-in for a cluster. Needs Go and redis-server.
+cluster-test: $(STAMP)
+	@if ! command -v go >/dev/null; then echo "cluster-test: skipped, there is no Go here"; exit 0; fi; \
+	GOBIN=$(CURDIR)/build/bin go install github.com/apache/beam/sdks/v2/go/cmd/prism@v$$($(BIN)/python -c "from importlib.metadata import version; print(version('apache-beam'))") && \
+	PATH=$(CURDIR)/build/bin:$$PATH $(BIN)/python -m pytest tests/test_cluster.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

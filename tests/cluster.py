@@ -25,14 +25,18 @@ PYTHONPATH={root} exec {python} -m tokenmill.pipelines.runs.worker "$@" 2>> {fol
 class Cluster:
     """Flags under `flags`; `log` is what the workers printed."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, prism: bool = False) -> None:
         self.folder = folder
+        self.prism = prism
         self.redis_port, self.job_port, self.pool_port = (_free() for _ in range(3))
         self.redis = redis_server("--port", str(self.redis_port))
         self.cache = f"redis://127.0.0.1:{self.redis_port}/0"
-        boot = folder / "tokenmill-worker"
+        self.boot = boot = folder / "tokenmill-worker"
         boot.write_text(BOOT.format(folder=folder, root=ROOT, python=sys.executable))
         boot.chmod(0o755)
+        self.processes: list[subprocess.Popen] = []
+        if prism:  # which every command starts for itself
+            return
         pool = ["worker.worker_pool_main", f"--service_port={self.pool_port}", f"--container_executable={boot}"]
         jobs = ["portability.local_job_service_main", "-p", str(self.job_port)]
         self.processes = [self._start(*pool), self._start(*jobs)]
@@ -41,15 +45,11 @@ class Cluster:
 
     @property
     def flags(self) -> list[str]:
-        return [
-            "--runner=PortableRunner",
-            f"--job_endpoint=127.0.0.1:{self.job_port}",
-            "--environment_type=EXTERNAL",
-            f"--environment_config=127.0.0.1:{self.pool_port}",
-            "--shared-filesystem",
-            "--cache",
-            self.cache,
-        ]
+        shared = ["--shared-filesystem", "--cache", self.cache]
+        if self.prism:
+            return ["--on", "prism", f"--environment_options=process_command={self.boot}", *shared]
+        runner = ["--runner=PortableRunner", f"--job_endpoint=127.0.0.1:{self.job_port}"]
+        return [*runner, "--environment_type=EXTERNAL", f"--environment_config=127.0.0.1:{self.pool_port}", *shared]
 
     @property
     def log(self) -> str:
@@ -70,9 +70,9 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def cluster() -> Iterator[Cluster]:
+def cluster(*, prism: bool = False) -> Iterator[Cluster]:
     with tempfile.TemporaryDirectory(prefix="cluster-") as folder:
-        started = Cluster(Path(folder))
+        started = Cluster(Path(folder), prism=prism)
         try:
             yield started
         finally:

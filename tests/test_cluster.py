@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,9 +29,10 @@ from tests.servers.maths import Teacher, document, problem
 from tests.test_agentic_chain import Everybody
 
 
-@pytest.fixture(scope="module")
-def remote():
-    with cluster() as started:
+@pytest.fixture(scope="module", params=["portable", *filter(shutil.which, ["prism"])])
+def remote(request):
+    """A cluster; on Prism, too, where that is installed (`make cluster-test`)."""
+    with cluster(prism=request.param == "prism") as started:
         yield started
 
 

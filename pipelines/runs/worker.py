@@ -31,10 +31,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.add_argument(f"--{name}_endpoint", default="", help="where the provision endpoint does not tell it")
     parser.add_argument("--semi_persist_dir", default="", help="taken and not used: nothing is staged")
     given = parser.parse_args(argv)
+    given.id = given.id.strip("'")  # Prism quotes it for a shell that is not there
     try:
         os.environ.update(_told(given))
     except grpc.RpcError as error:
-        print(f"tokenmill-worker: {given.provision_endpoint} does not answer ({error.code().name})", file=sys.stderr)
+        print(
+            f"tokenmill-worker: {given.provision_endpoint} does not answer ({error.code().name}: {error.details()})",
+            file=sys.stderr,
+        )
         return 1
     work("")
     return 0

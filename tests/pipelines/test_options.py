@@ -45,6 +45,7 @@ FIELDS = {
     "columns": [("id=url", ["id=url"])],
     "languages": [("en,de", ["en,de"])],
     "agent_protocol": [("json", ["json"])],
+    "on": [("spark", ["spark"])],
     "engine": [],  # goes with engines
     "engines": [],
     "outcomes": [("timeout=0.05", ["timeout=0.05"])],
