@@ -155,7 +155,8 @@ class Writer:
 
     def __call__(self, body: dict[str, Any]) -> Any:
         if "response_format" in body:
-            verdict = FAITHFUL | (self.judge(body) if self.judge else {})
+            seams = {"seams": []} if "<seams-" in body["messages"][-1]["content"] else {}
+            verdict = FAITHFUL | seams | (self.judge(body) if self.judge else {})
             return orjson.dumps(verdict).decode()
         text = passage(body)
         for marker, spoil in self.faults.items():
