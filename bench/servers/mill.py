@@ -155,7 +155,8 @@ class Writer:
 
     def __call__(self, body: dict[str, Any]) -> Any:
         if "response_format" in body:
-            seams = {"seams": []} if "<seams-" in body["messages"][-1]["content"] else {}
+            asked = body["response_format"]["json_schema"]["schema"].get("properties", {})
+            seams = {"seams": []} if "seams" in asked else {}
             verdict = FAITHFUL | seams | (self.judge(body) if self.judge else {})
             return orjson.dumps(verdict).decode()
         text = passage(body)

@@ -234,7 +234,8 @@ def _places(findings: Sequence[Finding], chunks: Sequence[Chunk], progress: Writ
         if finding.rewrite:
             there = _standing(finding.rewrite, progress.parts, progress.text(chunks), start, last)
         else:
-            there = _standing(finding.source, [part.text for part in chunks], "", start, last)
+            texts = [part.text for part in chunks]
+            there = _standing(finding.source, texts, "".join(texts), start, last)
         found.update(there[-1:] if seam else there)
     return sorted(found)
 

@@ -167,7 +167,7 @@ class _WriteRuns(beam.DoFn):
 
 
 class _WriteShard(beam.DoFn):
-    def __init__(self, folder: str, row_type: type, fill: Callable[[pa.Table], pa.Table] | None) -> None:
+    def __init__(self, folder: str, row_type: type, fill: Callable[[pa.Table], pa.Table] | None = None) -> None:
         self.folder = folder
         self.row_type = row_type
         self.fill = fill
