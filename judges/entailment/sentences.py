@@ -13,7 +13,7 @@ MAX_SENTENCES = 200
 """Sentences of a text that are compared, and that others are compared with."""
 _BEST = 3
 """Sentences of the source that make a premise together."""
-_LEAST_WORDS = 4
+_LEAST_WORDS, _NO_HEADING = 4, 10
 _SENTENCE = re.compile(r"(?:[^\n.!?。！？]|[.!?](?=[\w,;:)]))+[.!?。！？]*[\"”’»」』)*]*")
 _MARK = re.compile(r"[\s>#*+•|-]*(?:\d{1,3}[.)]\s)?\**")
 _LABEL = re.compile(r"\s*[*_]{0,2}([^\W\d][^\n.?!:*]{0,30}):[*_]{0,2}\s", re.MULTILINE)
@@ -55,8 +55,10 @@ def _statements(rewrite: str) -> list[str]:
         if (label := _LABEL.match(text)) and labels[label[1].strip()] > 1:
             text = text[label.end() :].lstrip("*_ ")
         text = text.strip()
-        states = text.rstrip('"”’»」』)*').endswith((".", "!", "。", "！"))
-        if states and "|" not in text and len(split(text)) >= _LEAST_WORDS:
+        end, length = text.rstrip('"”’»」』)*')[-1:], len(split(text))
+        # A line of a list may go without a full stop; a heading is shorter.
+        states = end in (".", "!", "。", "！") or (length >= _NO_HEADING and end not in ("?", "？", ":", "："))
+        if states and "|" not in text and length >= _LEAST_WORDS:
             found.append(text)
     return found
 

@@ -70,6 +70,8 @@ class Rows:
     """Characters of `text`."""
     repaired: int = 0
     """Rows with a refusal among their verdicts."""
+    minor: int = 0
+    """Rows with a minor fault that the judge let pass."""
     samples: list[Sample] = field(default_factory=list)
     diversity: Diversity = field(default_factory=Diversity)
     """Of the texts of `data`."""
@@ -151,6 +153,8 @@ def _count_batch(rows: Rows, batch: pa.RecordBatch) -> None:
         rows.characters += pc.sum(written).as_py() or 0
         if "source_text" in names and _is_string(batch.column("source_text").type):
             _count_ratios(rows.ratios, written, pc.utf8_length(batch.column("source_text")))
+    if "minor_faults" in names:
+        rows.minor += pc.sum(pc.greater(batch.column("minor_faults"), 0)).as_py() or 0
     if "verdicts" in names:
         rows.repaired += _count_verdicts(rows.scores, batch.column("verdicts"))
 

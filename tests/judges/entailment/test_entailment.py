@@ -41,6 +41,13 @@ def test_statements_are_compared_with_what_says_the_same():
     assert found[2].nearest == "It cost 900 crowns."
 
 
+def test_lines_of_a_list_are_statements_and_headings_and_questions_are_not():
+    listed = "## How the bridge was built for the town\n- 1902: the bridge of the town was opened to walkers and carts\n- cost"
+    assert [one.text[:4] for one in statements(SOURCE, listed)] == ["1902"]
+    assert statements(SOURCE, "And do you know in which year the bridge of the town was opened?") == []
+    assert statements(SOURCE, "| bridge | opened in 1902 |\n\n```\nThe bridge was opened in 1902.\n```") == []
+
+
 def test_what_comes_before_is_a_premise_too_and_scripts_without_spaces_are_read():
     assert (
         statements("Nothing.", "The harbour froze over in winter.", "The harbour froze.")[0].nearest
