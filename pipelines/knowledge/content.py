@@ -28,8 +28,8 @@ _LOOKED_AT = 40_000
 """Characters of a document's beginning that are looked at."""
 _FENCE = re.compile(r"^\s{0,3}(```|~~~)")
 _ROW = re.compile(r"\s*\|.*\|\s*$|[^|\n]+\|[^|\n]+\||[^\t\n]+\t[^\t\n]+\t")
-_NUMBERED = re.compile(r"\s*(?:\d{1,3}[.)、．:]\s*\S|[①-⑳])")
-_ITEM = re.compile(r"\s*(?:[-*+•·–▪◦・]|\d{1,3}[.)])\s*\S")
+_NUMBERED = re.compile(r"\s*(?:\d{1,3}(?:[.)]\s+|[、．]\s*)\S|[①-⑳])")
+_ITEM = re.compile(r"\s*(?:(?:[-*+–]|\d{1,3}[.)])\s+|[•·▪◦・]\s*)\S")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+\S|={2,6}[^=\n]+={2,6}\s*$")
 _SENTENCE_END = re.compile(r"[.!?](?=[\s\"'”’»)\]]|$)|[。！？؟]")
 _QUESTION = re.compile(r"[?？؟](?=[\s\"'”’»)\]]|$)|[？؟]")

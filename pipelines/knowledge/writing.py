@@ -168,7 +168,10 @@ class Writing:
             context=context,
             prompt_text=self.wording(task),
         )
-        if checks.structure is not None and prompts.load(task.style).meta.get("keeps_structure"):
+        keeps = not self.brief and prompts.load(task.style).meta.get(
+            "keeps_structure"
+        )  # the short prompt asks for none
+        if checks.structure is not None and keeps:
             verdicts.append(checks.structure(source, rewrite, document.title))
         if checks.facts is not None:
             verdicts.append(checks.facts(source, rewrite, context, document.language))

@@ -35,6 +35,13 @@ def test_code_in_the_middle_of_a_line_and_a_pair_of_numbers_are_no_kind():
     assert kind_of(f"{PROSE}\n\n1. {PROSE}\n2. {PROSE}", 80) == "prose", "two lines are no instructions"
 
 
+def test_times_and_measures_at_the_beginning_of_lines_are_no_steps():
+    times = (
+        "The boat leaves at these times and no others.\n10:30 from the bridge\n3.5 km on, at the mill\n-4 degrees then"
+    )
+    assert kind_of(times, 400) == "prose"
+
+
 def test_a_long_document_is_told_by_its_beginning():
     assert kind_of(DATED + f" {PROSE}" * 3, 100) == "dated"
     long = f"{CODE}\n\n" * 2000
