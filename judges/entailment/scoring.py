@@ -1,13 +1,15 @@
 """Probabilities of entailment and contradiction from one cross-encoder per process, in batches on one background thread.
 
 Callers on one event loop share batches, so that many documents in flight keep the model busy. What a pair scores does not
-depend on what it was batched with: batches have one fixed shape per length.
+depend on what it was batched with, nor on how many processes share the machine: batches have one fixed shape per length, and
+each is computed by one thread, as many at a time as the process has cores to itself.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import threading
 import weakref
 from collections.abc import Sequence
@@ -102,6 +104,17 @@ def _thread() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="entailment")
 
 
+@lru_cache(maxsize=1)
+def _lanes() -> ThreadPoolExecutor:
+    """Threads that each compute one batch at a time: as many as this process has cores to itself, which `OMP_NUM_THREADS`
+    says where several processes share them."""
+    import torch
+
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    cores = int(told) if told.isdecimal() and int(told) else os.cpu_count() or 1
+    return ThreadPoolExecutor(cores, "entailment-lane", initializer=torch.set_num_threads, initargs=(1,))
+
+
 @lru_cache(maxsize=2)
 def _loaded(name: str) -> tuple[Any, Labels]:
     """The model and its labels; called on the model's thread only."""
@@ -117,14 +130,20 @@ def _score(name: str, batch_tokens: int, pairs: Sequence[Pair]) -> list[Scored]:
     by_length: dict[int, list[int]] = {}
     for row, tokens in enumerate(encoded["input_ids"]):
         by_length.setdefault(min(-(-len(tokens) // _STEP) * _STEP, longest), []).append(row)
-    results: dict[int, Scored] = {}
+    batches: list[tuple[list[int], int, int]] = []
     for length, rows in by_length.items():
         size = max(1, batch_tokens // length)
-        for start in range(0, len(rows), size):
-            part = rows[start : start + size]
-            filled = [*part, *[part[0]] * (size - len(part))]
-            features = {key: [values[row] for row in filled] for key, values in encoded.items()}
-            results |= zip(part, _forward(model, labels, features, length), strict=False)
+        batches += ((rows[start : start + size], size, length) for start in range(0, len(rows), size))
+
+    def forward(batch: tuple[list[int], int, int]) -> list[Scored]:
+        rows, size, length = batch
+        filled = [*rows, *[rows[0]] * (size - len(rows))]
+        features = {key: [values[row] for row in filled] for key, values in encoded.items()}
+        return _forward(model, labels, features, length)
+
+    results: dict[int, Scored] = {}
+    for (rows, *_), found in zip(batches, _lanes().map(forward, batches), strict=True):
+        results |= zip(rows, found, strict=False)
     return [results[row] for row in range(len(pairs))]
 
 

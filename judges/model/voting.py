@@ -189,7 +189,7 @@ class QuotingJudge:
             JudgeUndecided: no vote was usable.
             tokenmill.inference.errors.CallRefused: the endpoint will never answer this.
         """
-        case = Case(source, rewrite, context, title, form, tuple(questions), before, tuple(seams))
+        case = Case(source, rewrite, context, title, form, tuple(questions), before=before, seams=tuple(seams))
         messages = self.render(case)
         enough = self.votes // 2 + 1
         votes = await self._ask(range(enough), messages, case, ask)
