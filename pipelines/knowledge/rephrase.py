@@ -89,7 +89,8 @@ class Rephrase(Writing):
         for reading in count():
             source = "".join(part.text for part in chunks[start:end]).strip()
             rewrite = progress.text(chunks, start, end)
-            seams = range(max(1, start), min(end + (mended or reading > 0), len(chunks)))
+            reach = min(end + (mended or reading > 0), len(chunks))
+            seams = range(max(1, start), reach)
             verdict = await self._reading(task, chunks, start, end, seams, progress, reading)
             progress.add([verdict], start, reading)
             for index in range(start, end):
@@ -100,10 +101,11 @@ class Rephrase(Writing):
                     progress.tolerated.setdefault(place, []).append(finding)
                 return None
             refusal = Refusal(STAGE, start if end - start == 1 else WHOLE, source, rewrite, verdict)
-            faulty = _places(verdict.findings, chunks, progress, start, end)
+            span = start, end, reach
+            faulty = _places(verdict.findings, chunks, progress, *span)
             if not faulty or any(finding.kind == OTHER_FORM for finding in verdict.findings):
                 faulty = list(range(start, end))
-            if refused := await self._mend_all(task, chunks, faulty, refusal, progress):
+            if refused := await self._mend_all(task, chunks, faulty, refusal, span, progress):
                 return refused
             start, end = faulty[0], faulty[-1] + 1
         raise AssertionError("unreachable")
@@ -148,14 +150,14 @@ class Rephrase(Writing):
         """Check the passage as a whole without a judge; the chunks in which something is wrong are mended and judged again."""
         for reading in count():
             text = progress.text(chunks)
-            verdicts = await self.without_judge(task, task.document.text, text, task.document.title)
+            verdicts = await self.without_judge(task, task.document.text, text, task.document.title, entailed=False)
             progress.add(verdicts, WHOLE, reading)
             refused = first_refusal(verdicts)
             if refused is None:
                 return None
             refusal = Refusal(STAGE, WHOLE, task.document.text, text, refused)
             faulty = _places(refused.findings, chunks, progress, 0, len(chunks)) or [_weakest(refused.check, progress)]
-            if missed := await self._mend_all(task, chunks, faulty, refusal, progress):
+            if missed := await self._mend_all(task, chunks, faulty, refusal, (0, len(chunks)), progress):
                 return missed
             for index in faulty if self.checks.judge is not None else ():
                 if missed := await self._judge(task, chunks, index, index + 1, progress, mended=True):
@@ -163,14 +165,24 @@ class Rephrase(Writing):
         raise AssertionError("unreachable")
 
     async def _mend_all(
-        self, task: RephrasingTask, chunks: Sequence[Chunk], faulty: Sequence[int], refusal: Refusal, progress: Written
+        self,
+        task: RephrasingTask,
+        chunks: Sequence[Chunk],
+        faulty: Sequence[int],
+        refusal: Refusal,
+        span: tuple[int, ...],
+        progress: Written,
     ) -> Refusal | None:
         """Mend chunks that were refused together, each with the findings about it, and those that are about none alone; what
-        one is refused for that cannot be mended any more."""
+        one is refused for that cannot be mended any more.
+
+        Args:
+            span: what was read, as `_places` takes it.
+        """
         if any(progress.mended[index] >= self.repairs for index in faulty):
             return refusal
         verdict = refusal.verdict
-        placed = [(f, _places([f], chunks, progress, 0, len(chunks))) for f in verdict.findings if f.kind != DROPPED]
+        placed = [(f, _places([f], chunks, progress, *span)) for f in verdict.findings if f.kind != DROPPED]
         shown = {index: tuple(f for f, places in placed if index in places or not places) for index in faulty}
         for index in faulty:
             mine = replace(refusal, verdict=replace(verdict, findings=shown[index]))
@@ -224,13 +236,15 @@ class Rephrase(Writing):
         return Rejected(row, row.reason)
 
 
-def _places(findings: Sequence[Finding], chunks: Sequence[Chunk], progress: Written, start: int, end: int) -> list[int]:
+def _places(
+    findings: Sequence[Finding], chunks: Sequence[Chunk], progress: Written, start: int, end: int, reach: int = 0
+) -> list[int]:
     """The chunks from `start` to `end` that the quotations of findings stand in. What is said twice at a seam is mended the
-    second time, and that may be in the chunk after them."""
+    second time: that may be in the chunk after them, where seams up to before `reach` were read."""
     found: set[int] = set()
     for finding in findings:
         seam = finding.kind == BROKEN_SEAM
-        last = min(end + seam, len(chunks))
+        last = max(end, reach) if seam else end
         if finding.rewrite:
             there = _standing(finding.rewrite, progress.parts, progress.text(chunks), start, last)
         else:

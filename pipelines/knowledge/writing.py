@@ -156,9 +156,20 @@ class Writing:
         return refusal
 
     async def without_judge(
-        self, task: RephrasingTask, source: str, rewrite: str, context: str, finish_reason: str = "stop"
+        self,
+        task: RephrasingTask,
+        source: str,
+        rewrite: str,
+        context: str,
+        finish_reason: str = "stop",
+        *,
+        entailed: bool = True,
     ) -> list[Verdict]:
-        """What the checks that ask no judge say."""
+        """What the checks that ask no judge say.
+
+        Args:
+            entailed: whether to ask the entailment model: of a whole passage it has read each chunk.
+        """
         checks, document = self.checks, task.document
         verdicts = checks.form(
             source,
@@ -178,7 +189,7 @@ class Writing:
         if checks.similarity is not None and first_refusal(verdicts) is None:
             verdicts.append(await checks.similarity(source, rewrite))
         # A judge is asked about what this check doubts; only where there is none does it refuse by itself.
-        if checks.entailment is not None and checks.judge is None and first_refusal(verdicts) is None:
+        if checks.entailment is not None and checks.judge is None and entailed and first_refusal(verdicts) is None:
             verdicts.append((await checks.entailment(source, rewrite, context)).verdict)
         return verdicts
 

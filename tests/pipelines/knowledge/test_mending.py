@@ -8,12 +8,13 @@ import pytest
 from tokenmill.bench.servers.mill import Writer, document, passage, rewrite
 from tokenmill.judges.entailment.check import Entailment
 from tokenmill.judges.model.faithfulness import Faithfulness
-from tokenmill.pipelines.knowledge.rephrase import Rephrase
-from tokenmill.pipelines.knowledge.writing import Checks
-from tokenmill.pipelines.rollouts.chunking import chunk
+from tokenmill.pipelines.knowledge.rephrase import Rephrase, _places
+from tokenmill.pipelines.knowledge.writing import Checks, Written
+from tokenmill.pipelines.rollouts.chunking import Chunk, chunk
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
 from tokenmill.schemas.documents import Document
 from tokenmill.schemas.knowledge import RephrasingTask
+from tokenmill.schemas.verdicts import Finding
 
 from tests.fake_ask import FakeAsk
 from tests.judges.entailment import tiny
@@ -111,6 +112,17 @@ def test_what_is_said_again_after_a_seam_is_mended_in_the_later_part():
     assert [j.reason for j in row.verdicts if not j.passed] == ["broken_seam"]
     again = block("seams", judge.read[1]).splitlines()
     assert len(again) == 2, "both seams of the mended part are read again"
+
+
+def test_a_seam_is_looked_for_where_it_was_read():
+    chunks = [Chunk(f"Source {n}. ", 3) for n in range(4)]
+    progress = Written(FakeAsk(str), parts=["It rained.", "It rained.", "Then it snowed.", "It rained."])
+    again = [Finding("broken_seam", "repetition", "", "It rained.")]
+    assert _places(again, chunks, progress, 0, 3) == [1], "the second time, of what was read"
+    assert _places(again, chunks, progress, 2, 3, 4) == [3], "the seam after what was mended"
+    assert _places([Finding("unsupported_claim", "x", "", "It rained.")], chunks, progress, 2, 3, 4) == []
+    assert _places([Finding("missing_claim", "x", "Source 2", "")], chunks, progress, 0, 4) == [2]
+    assert _places([Finding("copied_run", "x", "", "rained. Then it")], chunks, progress, 0, 4) == [1, 2], "over a seam"
 
 
 def test_a_seam_that_is_not_there_or_misquoted_does_not_count():
