@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from tokenmill.pipelines.report.diversity import Diversity
 from tokenmill.pipelines.report.sample_draw import Draw, Sample
 
 Shards = Callable[[str], Iterable[Path]]
@@ -69,7 +70,11 @@ class Rows:
     """Characters of `text`."""
     repaired: int = 0
     """Rows with a refusal among their verdicts."""
+    minor: int = 0
+    """Rows with a minor fault that the judge let pass."""
     samples: list[Sample] = field(default_factory=list)
+    diversity: Diversity = field(default_factory=Diversity)
+    """Of the texts of `data`."""
 
     @property
     def count(self) -> int:
@@ -128,6 +133,8 @@ def tally_folder(shards: Shards, folder: str, samples: int) -> Rows:
             first = 0
             for batch in shard.iter_batches(batch_size=_BATCH):
                 _count_batch(rows, batch)
+                if folder == "data":
+                    rows.diversity.offer(batch)
                 draw.offer(batch, path, first)
                 first += len(batch)
         draw.fetch()
@@ -146,6 +153,8 @@ def _count_batch(rows: Rows, batch: pa.RecordBatch) -> None:
         rows.characters += pc.sum(written).as_py() or 0
         if "source_text" in names and _is_string(batch.column("source_text").type):
             _count_ratios(rows.ratios, written, pc.utf8_length(batch.column("source_text")))
+    if "minor_faults" in names:
+        rows.minor += pc.sum(pc.greater(batch.column("minor_faults"), 0)).as_py() or 0
     if "verdicts" in names:
         rows.repaired += _count_verdicts(rows.scores, batch.column("verdicts"))
 

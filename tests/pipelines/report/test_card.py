@@ -365,6 +365,30 @@ class TestContent:
         assert "| `source_text` | `string` | the source document |" in text
         assert "beam_runner.py knowledge --input articles.jsonl" in text
 
+    def test_sampling_is_told_and_what_is_left_to_the_endpoint(self, tmp_path):
+        params = {"temperature": 0.7, "top_p": None}
+        models = [{"role": "writer", "model": "m", "spec": "m@http://h/v1", "params": params}]
+        manifest = finished_run.build(tmp_path / "run", accepted=2, models=models)
+        card = write_card(tmp_path / "run", manifest).read_text()
+        assert "| `temperature=0.7` `top_p=the endpoint's default` " in card
+        manifest.models[0]["params"] = {}
+        assert "| as each step sets it, under Settings |" in write_card(tmp_path / "run", manifest).read_text()
+
+    def test_diversity_stands_beside_that_of_the_sources(self, run):
+        section = body(run[0]).partition("### Diversity")[2].partition("\n## ")[0]
+        assert "Over 40 texts" in section
+        rows = [
+            line.split("|")[2:4]
+            for line in section.splitlines()
+            if (line.startswith("| ") and "n-gram" in line) or "-gram" in line
+        ]
+        figures = [[float(cell) for cell in row] for row in rows if len(row) == 2]
+        assert len(figures) == 3 and all(0 <= value <= 1 for row in figures for value in row)
+        assert "Likeness of a text to the likest other rephrasing" in section and "copied from the source" in section
+
+    def test_minor_faults_are_told(self, run):
+        assert "In 20 of the rows kept the judge found minor faults" in body(run[0])
+
     def test_says_when_no_judge_was_used(self, tmp_path):
         rng = random.Random(0)
         rows = [finished_run.rephrasing(i, rng, judge_model="") for i in range(3)]
