@@ -89,6 +89,8 @@ class Equalities:
             sentence = _sentence(text, left.start, right.end)
             if relation == "=" and _rounded_in_words(sentence, left, right, decision):
                 truth = Truth.TRUE
+            elif chain.spoken and _near(decision):
+                truth = Truth.UNDECIDED  # "7 / 2 is 3, with one left over"
             elif _disowned(text, sentence, left.start):
                 truth, disowned = Truth.UNDECIDED, True
         return Statement(truth, relation, left, right, decision, disowned)
@@ -181,6 +183,11 @@ def _rounded_in_words(sentence: str, left: Member, right: Member, decision: Deci
         or (isinstance(stated, int) and Fraction(exact).denominator > 1 and magnitude(exact - stated) < 1)
         for exact, stated, node in ((a, b, right.node), (b, a, left.node))
     )
+
+
+def _near(decision: Decision) -> bool:
+    a, b = decision.left, decision.right
+    return isinstance(a, Fraction) and isinstance(b, int | Fraction) and a.denominator > 1 and magnitude(a - b) < 1
 
 
 def _disowned(text: str, sentence: str, start: int) -> bool:

@@ -8,22 +8,26 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from tokenmill.judges.math.expressions import CONSTANTS, Node, Num, Op, Quantity, Sym
+from tokenmill.judges.math.expressions import CONSTANTS, Node, Num, Op, Quantity, Sym, literal
 from tokenmill.judges.math.lexicon import vocabulary
 from tokenmill.judges.math.notation import Token
 from tokenmill.judges.math.numerals import value
+from tokenmill.judges.math.units import parts
 
 MAX_TOKENS = 256
 """Tokens of one expression."""
 MAX_DEPTH = 40
 """Nesting of brackets, fractions, powers and signs."""
 MAX_UNIT_WORDS = 6
+MAX_COMPOUND = 9
+"""Characters of the second number of `1 hour 40 minutes`."""
 
-_CLAUSE = vocabulary(
+CLAUSE = vocabulary(
     "and or so because since then which that is are was were he she they it we you has have had but if when where who "
     "while as to in on at for from with by divided multiplied gives makes plus minus times equals therefore thus "
-    "hence total"
+    "hence total than"
 )
+"""Words that no unit's name holds, so that they end one."""
 _UNIT_LETTERS = frozenset("mglLshtkcJNWVC")
 _SUFFIXES = {"squared": 2, "cubed": 3}
 _INFIX = {"+": 10, "-": 10, "*": 20, "/": 20, "^": 30}
@@ -164,6 +168,8 @@ class Parser:
             return self._suffixes(self._mixed(numeral))
         if kind == "vulgar":
             return self._suffixes(_vulgar(text))
+        if kind == "multiple":
+            return Op("*", (Num(int(text)), self._expression(20)))
         if kind == "sym":
             following = self._peek()
             if text in "aAI" and not token.math and following and following.kind == "word":
@@ -312,9 +318,32 @@ class Parser:
                 continue
             else:
                 units = self._units()
-                return _with_units(node, units) if units else node
+                return self._compound(_with_units(node, units)) if units else node
             self.pos += 1
         return node
+
+    def _compound(self, first: Quantity) -> Node:
+        """`1 hour 40 minutes` and `5 feet and 6 inches` are one quantity of the larger unit, here 1 + 40/60 hours.
+
+        The smaller unit's name is kept behind a plus sign, so that a bare number may be compared in it.
+        """
+        ahead = 1 if (token := self._peek()) and (token.text == "and" or token.kind == "comma") else 0
+        ratio = self._smaller_unit(first.units[-1], ahead)
+        if ratio is None or literal(first) is None:
+            return first
+        number, unit = self.tokens[self.pos + ahead : self.pos + ahead + 2]
+        smaller = Fraction(value(number.text, self.comma)[0]) / ratio
+        if smaller >= 1:
+            return first
+        self.pos += ahead + 2
+        return Quantity(Op("+", (first.body, Num(smaller))), (*first.units, f"+{unit.text}"))
+
+    def _smaller_unit(self, unit: str, ahead: int) -> Fraction | None:
+        """How many of the unit of the quantity that stands ahead make one of `unit`; None if that is no such quantity."""
+        number, following = self._peek(ahead), self._peek(ahead + 1)
+        if number is None or following is None or number.kind != "num" or len(number.text) > MAX_COMPOUND:
+            return None
+        return parts(unit, following.text) if following.kind in ("word", "sym") else None
 
     def _starts_number(self, ahead: int) -> bool:
         token = self._peek(ahead)
@@ -341,7 +370,7 @@ class Parser:
         while (token := self._peek()) is not None and len(words) <= MAX_UNIT_WORDS:
             if (
                 token.kind == "word"
-                and token.text not in _CLAUSE
+                and token.text not in CLAUSE
                 and not (token.math and token.glued and len(token.text) == 1)
             ):
                 if token.text == "of" and words == []:
@@ -355,7 +384,7 @@ class Parser:
             ):  # fmt: skip
                 words.append(token.text)
             elif token.text == "/" and (after := self._peek(1)) and (
-                (after.kind == "word" and after.text not in _CLAUSE)
+                (after.kind == "word" and after.text not in CLAUSE)
                 or (words and after.kind == "sym" and after.text in _UNIT_LETTERS)
             ):  # fmt: skip
                 words += ["/", after.text]
@@ -377,8 +406,8 @@ class Parser:
             return ()
         token = self._peek()
         if token is None or token.kind in ("op", "rel", "close", "stop", "line", "comma", "colon", "bar") or (
-            token.kind == "word" and token.text in _CLAUSE
-        ) or token.kind == "open" or (
+            token.kind == "word" and token.text in CLAUSE
+        ) or token.kind == "open" or self._smaller_unit(words[-1], 0) or (
             token.text in ("x", "X") and (after := self._peek(1)) and _is_factor(token, after)
         ):  # fmt: skip
             return tuple(words)
@@ -393,7 +422,7 @@ def _vulgar(text: str) -> Op:
     return Op("/", tuple(Num(int(part)) for part in text.split("/")))
 
 
-def _with_units(node: Node, words: tuple[str, ...]) -> Node:
+def _with_units(node: Node, words: tuple[str, ...]) -> Quantity:
     if isinstance(node, Quantity):
         return Quantity(node.body, node.units + words)
     return Quantity(node, words)

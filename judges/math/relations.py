@@ -30,7 +30,7 @@ from tokenmill.judges.math.expressions import (
     symbols,
     units,
 )
-from tokenmill.judges.math.units import UNITS, dimensions, ratios, size
+from tokenmill.judges.math.units import COUNTS, dimensions, factor, parts, ratios
 
 _POINTS = (Fraction(7, 3), Fraction(11, 5), Fraction(29, 13), Fraction(5, 17), Fraction(41, 7))
 _LOOSE = Fraction(1, 20)
@@ -85,8 +85,8 @@ def decide(left: Node, relation: str, right: Node, known: Knowledge) -> Decision
             return Decision(Truth.TRUE, a, b)
         first = first or (a, b)
     assert first is not None
-    if relation == "=" and _reconciled(left, right, *first, known):
-        return Decision(Truth.TRUE, *first)
+    if relation in ("=", "≈") and (truth := converted(left, relation, right, *first, known)):
+        return Decision(truth, *first)
     return Decision(Truth.UNDECIDED if _is_definition(left, right) else Truth.FALSE, *first)
 
 
@@ -182,32 +182,67 @@ def _replace(node: Node, old: Num, new: Num) -> Node:
     return Op(node.op, tuple(_replace(arg, old, new) for arg in node.args)) if isinstance(node, Op) else node
 
 
-def _reconciled(left: Node, right: Node, a: Exact, b: Exact, known: Knowledge) -> bool:
-    """Whether the sides agree once their units are converted."""
+def converted(
+    left: Node, relation: str, right: Node, a: Exact, b: Exact, known: Knowledge, decimals: int = 1
+) -> Truth | None:
+    """What the relation is once its units are converted, a literal of as many decimals being a rounding as anywhere else.
+
+    A whole number that a conversion comes near to ("7/3 weeks = 16 days") is left undecided. None: conversion does not help.
+    """
     here, there = units(left), units(right)
-    if not (here | there) & UNITS.keys():
-        return False
-    if b and a and (a / Fraction(b)) in ratios(here, there):
-        return True
-    for dimension in dimensions(here | there):
-        if dimension in ("share", "scale", "count"):
-            continue
+    if a and b and Fraction(a) / b in ratios(here, there):
+        return Truth.TRUE
+    if any(a * r == b for r in _smaller(left, right)) or any(b * r == a for r in _smaller(right, left)):
+        return Truth.TRUE
+    near = False
+    for dimension in sorted((dimensions(here) & dimensions(there)) - COUNTS):
+        base, other = _in_base(left, dimension), _in_base(right, dimension)
         try:
-            x = evaluate(_in_base(left, dimension), known.values)
-            y = evaluate(_in_base(right, dimension), known.values)
+            x, y = Fraction(evaluate(base, known.values)), Fraction(evaluate(other, known.values))
         except Undecidable:
             continue
-        if x == y:
-            return True
-    return False
+        if x == y or (known.rounded and abs(x - y) <= _slack(base, other, known)):
+            return Truth.TRUE
+        for exact, node, stated in ((x, right, b), (y, left, a)):
+            lit, size = literal(node), factor(_unit_words(node), dimension)
+            if lit is None or size is None or exact / size == (a if node is right else b):
+                continue
+            error = abs(exact / size - stated)
+            if (relation == "≈" and error <= _place(lit, node)) or (
+                lit.decimals >= decimals and is_rounding(exact / size, stated, node)
+            ):
+                known.rounded.add(lit)
+                return Truth.TRUE
+            near |= node is right and not lit.decimals and 0 < 2 * error <= 1
+    return Truth.UNDECIDED if near else None
+
+
+def _smaller(compound: Node, bare: Node) -> list[Fraction]:
+    """How many of the smaller unit make one of the larger in `4 hours and 30 minutes`, where the other side has no unit."""
+    words = _unit_words(compound)
+    if dimensions(units(bare)) or len(words) < 2 or not words[-1].startswith("+"):
+        return []
+    ratio = parts(words[-2], words[-1][1:])
+    return [] if ratio is None else [ratio]
 
 
 def _in_base(node: Node, dimension: str) -> Node:
-    """The expression with every quantity converted to the dimension's base unit."""
+    """The expression with every quantity converted to base units, words of several dimensions taken in this one."""
     if isinstance(node, Quantity):
-        factor = size(node.units, dimension)
-        return node if factor is None else Op("*", (node.body, Num(factor)))
-    return Op(node.op, tuple(_in_base(arg, dimension) for arg in node.args)) if isinstance(node, Op) else node
+        size = factor(node.units, dimension)
+        return node if size is None else Op("*", (node.body, Num(size)))
+    if not isinstance(node, Op):
+        return node
+    if node.op == "/" and isinstance(node.args[0], Num) and isinstance(per := node.args[1], Quantity):
+        return _in_base(Quantity(Op("/", (node.args[0], per.body)), per.units), dimension)  # "7/3 weeks"
+    return Op(node.op, tuple(_in_base(arg, dimension) for arg in node.args))
+
+
+def _unit_words(node: Node) -> tuple[str, ...]:
+    """Unit words of a lone quantity, its sign aside."""
+    while isinstance(node, Op) and node.op in ("neg", "%"):
+        node = node.args[0]
+    return node.units if isinstance(node, Quantity) else ()
 
 
 def _is_definition(left: Node, right: Node) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from tokenmill.judges.math.answers import FinalAnswer, Value, final_answer, read_answer
+from tokenmill.judges.math.answer_forms import Value, final_answer, read_answer
+from tokenmill.judges.math.answers import FinalAnswer
 from tokenmill.judges.math.equalities import Equalities, finding
 from tokenmill.judges.math.expressions import Undecidable, evaluate
 from tokenmill.judges.math.mathml import from_mathml

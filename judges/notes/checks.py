@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tokenmill.judges.form.language import UNDETERMINED
 from tokenmill.judges.math import Equalities, FinalAnswer, NumbersUsed, SourceConsistent
-from tokenmill.judges.math.answers import Words, final_answer, read_answer
+from tokenmill.judges.math.answer_forms import Words, final_answer, read_answer
 from tokenmill.judges.math.mathml import from_mathml
 from tokenmill.judges.math.notation import hide, prose
 from tokenmill.judges.notes.form import NoteForm
@@ -75,7 +75,7 @@ class NoteChecks:
         equalities = self.equalities(text)
         verdicts.append(equalities)
         if task.is_pair:
-            verdicts += self._answer(task.problem, note)
+            verdicts += self._answer(task.problem, source, note)
             if note.answer and equalities.passed:
                 verdicts.append(self._derivation(note))
         return verdicts
@@ -89,13 +89,13 @@ class NoteChecks:
         checked = [self.form.injection(source, text), self.form.language("", prose(text[:_READ]), "en")]
         return checked + ([circles] if circles.passed or circles.reason == "repeats_itself" else [])
 
-    def _answer(self, problem: Problem, note: Note) -> list[Verdict]:
-        """The final answer is the source's. An answer in words (a proof, a sentence with several numbers) that is not
-        plainly the same is left to the judge."""
+    def _answer(self, problem: Problem, question: str, note: Note) -> list[Verdict]:
+        """The final answer is the source's, in the unit that the English `question` asks for. An answer in words (a proof, a
+        sentence with several numbers) that is not plainly the same is left to the judge."""
         gold = final_answer(problem.answer)
         if not gold:
             return []
-        verdict = self.answer(problem.answer, note.answer, problem.language)
+        verdict = self.answer(problem.answer, note.answer, problem.language, question=question)
         in_words = bool(note.answer) and isinstance(read_answer(gold, problem.language), Words)
         return [] if in_words and not verdict.passed else [verdict]
 

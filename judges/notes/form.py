@@ -13,7 +13,7 @@ from tokenmill.judges.form.injection import Injection
 from tokenmill.judges.form.language import Language
 from tokenmill.judges.form.truncation import Truncation
 from tokenmill.judges.form.words import release
-from tokenmill.judges.math.answers import Value, read_answer
+from tokenmill.judges.math.answer_forms import Value, read_answer
 from tokenmill.judges.math.expressions import Undecidable, evaluate
 from tokenmill.judges.math.notation import hide, prose
 from tokenmill.judges.math.numbers import note_values
