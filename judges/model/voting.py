@@ -59,6 +59,7 @@ class Case:
     title: str = ""
     form: str = ""
     questions: tuple[Question, ...] = ()
+    checked: str = ""
 
     @property
     def known(self) -> str:
@@ -153,15 +154,16 @@ class QuotingJudge:
         title: str = "",
         form: str = "",
         questions: Sequence[Question] = (),
+        checked: str = "",
     ) -> Verdict:
         """Judge `rewrite` against `source`. `context` is what a reader already knows: the source before this chunk; `form` is
-        what the writer was asked for, `questions` what code found unmatched.
+        what the writer was asked for, `questions` what code found unmatched, `checked` what code found right.
 
         Raises:
             JudgeUndecided: no vote was usable.
             tokenmill.inference.errors.CallRefused: the endpoint will never answer this.
         """
-        case = Case(source, rewrite, context, title, form, tuple(questions))
+        case = Case(source, rewrite, context, title, form, tuple(questions), checked)
         messages = self.render(case)
         enough = self.votes // 2 + 1
         votes = await self._ask(range(enough), messages, case, ask)

@@ -61,9 +61,11 @@ class NoteChecks:
     derivation: SourceConsistent = field(default_factory=SourceConsistent)
 
     def __call__(
-        self, task: NoteTask, source: str, answer: str, note: Note, text: str, *, system: str = ""
+        self, task: NoteTask, source: str, answer: str, note: Note, text: str, *, system: str = "", judged: bool = False
     ) -> list[Verdict]:
         """Judge `note`, rendered as `text`, made of the English `source`: a question with its `answer`, or a passage.
+
+        Where a judge follows (`judged`), numbers of the source that the note lacks are for him to weigh (`evidence`).
 
         Raises:
             ValueError: the note is longer than the symbolic checks read.
@@ -71,7 +73,8 @@ class NoteChecks:
         if not text:
             return [self._nothing(source)]
         verdicts = self.form(f"{source}\n\n{answer}" if answer else source, note, text, system)
-        verdicts.append(self.numbers(source, text, note.unused))
+        if not judged:
+            verdicts.append(self.numbers(source, text, note.unused))
         equalities = self.equalities(text)
         verdicts.append(equalities)
         if task.is_pair:

@@ -23,6 +23,7 @@ from tokenmill.judges.model.argument import Gaps
 from tokenmill.judges.model.disputes import Dispute
 from tokenmill.judges.model.voting import REPAIR
 from tokenmill.judges.notes.checks import NoteChecks, SourceChecks
+from tokenmill.judges.notes.questions import evidence
 from tokenmill.pipelines.math.note_text import render, tidied, to_json
 from tokenmill.pipelines.math.translate import Translate
 from tokenmill.pipelines.rollouts.chunking import Chunk, chunk, count_tokens, tail
@@ -198,12 +199,25 @@ class WriteNote:
         """Verdicts on one note, cheapest checks first; a refusal spares the judge."""
         # In a thread: a question to the algebra process may take half a second.
         system = _system(NOTE if part.answer else PASSAGE)
-        verdicts = await asyncio.to_thread(self.checks, task, part.source, part.answer, note, text, system=system)
+        verdicts = await asyncio.to_thread(
+            self.checks, task, part.source, part.answer, note, text, system=system, judged=self.judge is not None
+        )
         if self.judge is not None and first_refusal(verdicts) is None:
+            told = await asyncio.to_thread(evidence, part.source, part.answer, note, part.before)
             left_out = "\n".join(("The note says that it left out:", *note.unused)) if note.unused else ""
             context = "\n\n".join(filter(None, (part.before, tail(progress.text, self.tail_tokens), left_out)))
             title = task.problem.title
-            verdicts.append(await self.judge(part.text, text or NO_NOTE, context, progress, title=title))
+            verdicts.append(
+                await self.judge(
+                    part.text,
+                    text or NO_NOTE,
+                    context,
+                    progress,
+                    title=title,
+                    questions=told.questions,
+                    checked=told.checked,
+                )
+            )
         return verdicts
 
     def _rendered(self, task: NoteTask, note: Note, progress: _Written) -> str:

@@ -200,7 +200,46 @@ def test_the_judge_finds_gaps_with_quotes_and_the_note_is_written_again():
     row = roll(ask, problem(8)).row
     assert row.attempts == 2 and reasons(row) == ["argument_gap"]
     assert "Close the gap in the argument: Why?" in ask.to("writer")[1]["messages"][-1]["content"]
-    assert row.judge_model == "fake-judge" and "math/judge@2" in row.prompts
+    assert row.judge_model == "fake-judge" and "math/judge@3" in row.prompts
+
+
+def in_prose(note, body):
+    note["check"] = "The 56 cents that each pen costs do not change the number."
+    return note
+
+
+def test_a_number_that_no_calculation_gives_is_asked_and_a_wrong_one_refused():
+    def settle(question):
+        return "wrong" if "56" in question else "right"
+
+    first = Teacher(spoil=lambda note, body: in_prose(note, body) if body["attempt"] == 0 else note, settle=settle)
+    ask = FakeAsk(first)
+    row = roll(ask, problem(8)).row
+    assert row.attempts == 2 and reasons(row) == ["false_step"]
+    assert '"56" in "The 56 cents' in block(ask.to("judge")[0], "questions")
+    assert "Correct what is false: wrong: " in ask.to("writer")[1]["messages"][-1]["content"]
+    assert roll(FakeAsk(Teacher(spoil=in_prose, settle=settle)), problem(8), repairs=0).reason == "false_step"
+    assert isinstance(roll(FakeAsk(Teacher(spoil=in_prose)), problem(8), repairs=0), Accepted)
+    unclear = Teacher(spoil=in_prose, settle=lambda question: "unclear")
+    assert isinstance(roll(FakeAsk(unclear), problem(8), repairs=0), Accepted), "a minor gap is tolerated"
+
+
+def test_a_lost_condition_is_the_judges_to_weigh():
+    def settle(question):
+        return "wrong"
+
+    told = FakeAsk(Teacher(spoil=drops_a_number))
+    assert isinstance(roll(told, problem(3), repairs=0), Accepted), "he finds that the number is not needed"
+    assert "the working does not use it" in block(told.to("judge")[0], "questions")
+    assert roll(FakeAsk(Teacher(spoil=drops_a_number, settle=settle)), problem(3), repairs=0).reason == "content_lost"
+
+
+def test_the_judge_is_told_how_many_calculations_were_checked():
+    ask = FakeAsk(Teacher())
+    roll(ask, problem(8))
+    (asked,) = ask.to("judge")
+    assert block(asked, "checked") == "Checked by a program and right: 3 calculations of the note, by themselves."
+    assert block(asked, "questions") == "" and "have been checked by a program" not in asked["messages"][0]["content"]
 
 
 def test_claims_of_the_judge_need_the_quotation_of_their_kind():
@@ -296,7 +335,7 @@ def test_of_a_passage_without_mathematics_no_note_need_be_made():
     source["text"] = f"{MENU}\n\n{source['text']}"
     row = roll(FakeAsk(answer), source, chunk_tokens=70, **CODE_ONLY).row
     assert row.chunks > len(json.loads(row.note)) > 0 and "cookies" not in row.text
-    judged = FakeAsk(lambda body: answer(body) if body["to"] == "writer" else '{"faults": []}')
+    judged = FakeAsk(lambda body: answer(body) if body["to"] == "writer" else '{"answers": [], "faults": []}')
     roll(judged, source, chunk_tokens=70)
     assert "(No note: " in judged.to("judge")[0]["messages"][-1]["content"]
     assert roll(FakeAsk(answer), {"id": "m", "text": MENU}, **CODE_ONLY).reason == "no_mathematics"
