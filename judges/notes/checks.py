@@ -11,7 +11,7 @@ from tokenmill.judges.math.answer_forms import Words, final_answer, read_answer
 from tokenmill.judges.math.mathml import from_mathml
 from tokenmill.judges.math.notation import hide, prose
 from tokenmill.judges.notes.form import NoteForm
-from tokenmill.schemas.math import Note, NoteTask, Problem
+from tokenmill.schemas.math import OPTIONAL, Note, NoteTask, Problem
 from tokenmill.schemas.verdicts import Finding, Verdict
 
 _READ = 40_000
@@ -61,18 +61,28 @@ class NoteChecks:
     derivation: SourceConsistent = field(default_factory=SourceConsistent)
 
     def __call__(
-        self, task: NoteTask, source: str, answer: str, note: Note, text: str, *, system: str = "", judged: bool = False
+        self,
+        task: NoteTask,
+        source: str,
+        answer: str,
+        note: Note,
+        text: str,
+        *,
+        system: str = "",
+        judged: bool = False,
+        fields: Sequence[str] = OPTIONAL,
     ) -> list[Verdict]:
         """Judge `note`, rendered as `text`, made of the English `source`: a question with its `answer`, or a passage.
 
-        Where a judge follows (`judged`), numbers of the source that the note lacks are for him to weigh (`evidence`).
+        `fields` are those to be filled of the ones that a note may leave out. Where a judge follows (`judged`), numbers of the
+        source that the note lacks are for him to weigh (`questions.evidence`).
 
         Raises:
             ValueError: the note is longer than the symbolic checks read.
         """
         if not text:
             return [self._nothing(source)]
-        verdicts = self.form(f"{source}\n\n{answer}" if answer else source, note, text, system)
+        verdicts = self.form(f"{source}\n\n{answer}" if answer else source, note, text, system, fields)
         if not judged:
             verdicts.append(self.numbers(source, text, note.unused))
         equalities = self.equalities(text)
