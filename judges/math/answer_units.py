@@ -21,7 +21,7 @@ _END_OF_NOUN = vocabulary(
     "with if when after before there and or left until till"
 )
 _FILLERS = vocabulary(
-    "total more fewer less extra additional altogether combined whole full old long tall high wide away"
+    "total more fewer less extra additional altogether combined whole full old long tall high wide deep thick away ago apart"
 )
 _MONEY = frozenset(("money", "euro", "sterling", "yen", "rupee"))
 _SIGNS = re.compile(r"[$€£¥₹]|\b(?:dollar|euro|pound|yen|rupee)s?\b", re.IGNORECASE)

@@ -42,6 +42,15 @@ def _table() -> dict[str, dict[str, Fraction]]:
 
 UNITS = _table()
 """Unit word to its size in every dimension it can measure."""
+CONVERTED = {
+    (part, there[dimension] / here[dimension])
+    for part, here in UNITS.items()
+    for there in UNITS.values()
+    for dimension in here.keys() & there.keys()
+    if there[dimension] >= here[dimension]
+}
+"""How many of a unit make another one: minute 60, days 7, 30 and 365, ..."""
+CONVERSIONS = {size for _, size in CONVERTED}
 COUNTS = frozenset(("count", "share", "scale"))
 """Dimensions whose words multiply a number rather than measure something."""
 _RATES = {"mph": ("mi", "/", "h"), "kmh": ("km", "/", "h"), "kph": ("km", "/", "h")}

@@ -6,9 +6,11 @@ High recall and simple: nothing here refuses, and nothing imitates understanding
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 
 from tokenmill.judges.math import Equalities
 from tokenmill.judges.math.answer_forms import Value, read_answer
@@ -20,6 +22,7 @@ from tokenmill.judges.math.notation import hide
 from tokenmill.judges.math.numbers import conditions, forms, is_used, note_values, unit_after
 from tokenmill.judges.math.numerals import find_numerals
 from tokenmill.judges.math.relations import Truth
+from tokenmill.judges.math.units import CONVERSIONS, CONVERTED
 from tokenmill.schemas.math import Note
 from tokenmill.schemas.verdicts import Question
 
@@ -62,13 +65,13 @@ def evidence(source: str, answer: str, note: Note, before: str = "", equalities:
         return Evidence()
     body = from_mathml("\n\n".join(_told(note)))
     statements = (equalities or Equalities()).statements(body, "en")
-    asked = [
-        *(_unit(source, note) if answer else ()),
-        *(_equality(body, statement) for statement in statements if _is_open(statement)),
-        *_numbers(body, statements, "\n".join((source, answer, before))),
-        *_conditions(source, answer, note),
-        *_sentences(body, statements, source),
-    ]
+    asked = chain(
+        _unit(source, note) if answer else (),
+        (_equality(body, statement) for statement in statements if _is_open(statement)),
+        _numbers(body, statements, "\n".join((source, answer, before))),
+        _conditions(source, answer, note),
+        _sentences(body, statements, source),
+    )
     return Evidence(_checked(body, statements), tuple(dict.fromkeys(asked))[:MAX_QUESTIONS])
 
 
@@ -123,41 +126,61 @@ def _equality(body: str, statement: Statement) -> Question:
 
 
 def _numbers(body: str, statements: list[Statement], source: str) -> Iterator[Question]:
-    """Numbers told in words that neither the source nor a calculation found right gives: "about 56 minutes"."""
+    """Numbers that neither the source nor a calculation found right gives: told in words ("about 56 minutes"), or calculated
+    with."""
+    told = note_values(source)
+    reworked = {
+        f for n in find_numerals(source) for v in n.values for f in forms(v, n.percent, unit_after(source, n.end))
+    }
+    covered: list[tuple[int, int]] = []
+    for statement in statements:
+        left, right = statement.left, statement.right
+        covered.append((left.start, right.end))
+        if statement.truth is not Truth.TRUE:
+            continue
+        for numeral in find_numerals(body[left.start : left.end], words=False):
+            value = Fraction(numeral.values[0])
+            shares = {value, value * 100, value / 100}
+            if value not in CONVERSIONS and shares.isdisjoint(told) and shares.isdisjoint(reworked):
+                yield _unproved(body, numeral.text, left.start + numeral.start, left.start + numeral.end)
+            told.add(value)
+        told |= note_values(body[right.start : right.end])
+    for numeral in find_numerals(_prose_numbers(body)):
+        value = Fraction(numeral.values[0])
+        if value in (0, 1) or (numeral.word and value <= _SMALL_WORD) or {value, value * 100, value / 100} & told:
+            continue
+        if (unit_after(body, numeral.end), value) in CONVERTED:
+            continue  # "there are 60 minutes in an hour"
+        at = bisect_right(covered, (numeral.start, len(body))) - 1
+        if at < 0 or numeral.start >= covered[at][1]:
+            told.add(value)
+            yield _unproved(body, numeral.text, numeral.start, numeral.end)
+
+
+def _prose_numbers(body: str) -> str:
+    """The body without formulas that hold unknowns, whose coefficients nobody needs to give."""
     copy, edges = hide(body)
     shown = list(copy)
     for start, end in zip(edges[::2], edges[1::2], strict=False):
         if _UNKNOWN.search(copy, start, end):
             shown[start:end] = " " * (end - start)
-    spans = [(s.left.start, s.right.end) for s in statements]
-    given = find_numerals(source)
-    known = note_values(source) | {
-        f for n in given for v in n.values for f in forms(v, n.percent, unit_after(source, n.end))
-    }
-    for statement in statements:
-        if statement.truth is Truth.TRUE:
-            known |= note_values(body[statement.left.start : statement.right.end])
-    seen = set()
-    for numeral in find_numerals("".join(shown)):
-        value = Fraction(numeral.values[0])
-        if value in (0, 1) or value in seen or (numeral.word and value <= _SMALL_WORD):
-            continue
-        if any(start <= numeral.start < end for start, end in spans) or {value, value * 100, value / 100} & known:
-            continue
-        seen.add(value)
-        quoted = _around(body, numeral.start, numeral.end)
-        line = f'The note has "{numeral.text}" in "{quoted}"; neither the source nor a checked calculation gives it. Is it right?'
-        yield Question("number_unproved", line, "", quoted)
+    return "".join(shown)
+
+
+def _unproved(body: str, number: str, start: int, end: int) -> Question:
+    quoted = _around(body, start, end)
+    line = f'The note has "{number}" in "{quoted}"; neither the source nor a checked calculation gives it. Is it right?'
+    return Question("number_unproved", line, "", quoted)
 
 
 def _sentences(body: str, statements: list[Statement], source: str) -> Iterator[Question]:
     """Calculations told in words alone, their numbers known: "half of the 80 and twenty more are 60"."""
-    spans = [(s.left.start, s.right.end) for s in statements]
+    starts = [statement.left.start for statement in statements]
     there = " ".join(source.split())
     for match in _SENTENCE.finditer(body):
         start, end = match.span()
         sentence = " ".join(match[0].split())
-        if any(a < end and start < b for a, b in spans) or sentence.rstrip(".!?") in there:
+        if bisect_left(starts, end) > bisect_left(starts, start) or sentence.rstrip(".!?") in there:
             continue
         if not _OPERATION.search(sentence) or not _STATES.search(sentence) or len(find_numerals(sentence)) < 2:
             continue

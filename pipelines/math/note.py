@@ -156,7 +156,7 @@ class WriteNote:
 
         async def verify(note: Note) -> list[Verdict]:
             verdicts = await self._verdicts(task, part, note, self._rendered(task, note, progress), progress)
-            if self.dispute and note.answer and {v.check for v in verdicts if not v.passed} == {"final_answer"}:
+            if self.dispute and note.answer and {v.reason for v in verdicts if not v.passed} == {"wrong_answer"}:
                 # The same answer again after the correction: a further attempt would bring it once more.
                 if answers and self.dispute.same.same(answers[-1], note.answer):
                     verdicts.append(await self.dispute(part.source, part.answer, note.answer, progress))

@@ -46,6 +46,7 @@ def test_of_a_note_whose_every_number_is_the_sources_or_calculated_nothing_is_as
         ("The train is on its way for about 56 minutes.", "number_unproved", "about 56 minutes"),
         ("Waiting takes 14 percent of the time.", "number_unproved", "14 percent"),
         ("Half of 80 and twenty more are taken, which is 60 in all.", "number_unproved", "60 in all"),
+        ("With the other wagons $80 + 33 = 113$ seats.", "number_unproved", '"33" in'),
         ("Half of 80 and eight more is 75.", "words_unchecked", "Half of 80 and eight more is 75."),
         ("That is $83 \\text{ minutes} = 1$ hour.", "equality_unchecked", "83"),
         ("The train is 5 minutes of 83 minutes late = 70", "equality_unchecked", "= 70"),
@@ -54,6 +55,20 @@ def test_of_a_note_whose_every_number_is_the_sources_or_calculated_nothing_is_as
 def test_what_a_sentence_says_without_a_calculation_is_asked(sentence: str, kind: str, quoted: str) -> None:
     told = asked(replace(NOTE, steps=(*NOTE.steps, Step("So.", sentence))))
     assert kind in [k for k, _ in told] and any(quoted in text for _, text in told), told
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "There are 60 minutes in an hour, and $83 / 60 = 1.38$ hours.",
+        "Of the time 10 percent is $83 \\cdot 0.1 = 8.3$ minutes, told as 8.3.",
+        "With $n$ for the stops we have $75 + 8n = 83$.",
+    ],
+)
+def test_conversions_results_and_coefficients_raise_no_question_about_a_number(sentence: str) -> None:
+    note = replace(NOTE, steps=(*NOTE.steps, Step("So.", sentence)))
+    source = PROBLEM.replace("Half", "At 10 percent of speed half")
+    assert "number_unproved" not in kinds(replace(note, asked=source), source)
 
 
 def test_data_that_the_working_never_uses_are_asked_even_if_the_note_tells_them_again_or_calls_them_unneeded() -> None:
