@@ -8,27 +8,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from tokenmill.judges.math.expressions import CONSTANTS, Node, Num, Op, Quantity, Sym, literal
-from tokenmill.judges.math.lexicon import vocabulary
+from tokenmill.judges.math.expressions import CONSTANTS, Node, Num, Op, Quantity, Sym
 from tokenmill.judges.math.notation import Token
 from tokenmill.judges.math.numerals import value
-from tokenmill.judges.math.units import parts
+from tokenmill.judges.math.quantity_reader import QuantityReader, with_units
 
 MAX_TOKENS = 256
 """Tokens of one expression."""
 MAX_DEPTH = 40
 """Nesting of brackets, fractions, powers and signs."""
-MAX_UNIT_WORDS = 6
-MAX_COMPOUND = 9
-"""Characters of the second number of `1 hour 40 minutes`."""
-
-CLAUSE = vocabulary(
-    "and or so because since then which that is are was were he she they it we you has have had but if when where who "
-    "while as to in on at for from with by divided multiplied gives makes plus minus times equals therefore thus "
-    "hence total than"
-)
-"""Words that no unit's name holds, so that they end one."""
-_UNIT_LETTERS = frozenset("mglLshtkcJNWVC")
 _SUFFIXES = {"squared": 2, "cubed": 3}
 _INFIX = {"+": 10, "-": 10, "*": 20, "/": 20, "^": 30}
 
@@ -45,14 +33,11 @@ class TooConvoluted(ValueError):
     """The text makes the parser go back over it too often to be worth reading."""
 
 
-class Parser:
+class Parser(QuantityReader):
     """Parses expressions out of one token list; `pos` is the next token not yet read."""
 
     def __init__(self, tokens: list[Token], comma: bool = False) -> None:
-        self.tokens = tokens
-        self.comma = comma
-        self.pos = 0
-        self._stop = 0
+        super().__init__(tokens, comma)
         self._depth = 0
         self._effort = 20_000 + 10 * len(tokens)
 
@@ -67,10 +52,6 @@ class Parser:
         self._stop = min(len(self.tokens), start + MAX_TOKENS)
         node = self._expression(0)
         return node, self.pos
-
-    def _peek(self, ahead: int = 0) -> Token | None:
-        at = self.pos + ahead
-        return self.tokens[at] if at < self._stop else None
 
     def _expression(self, floor: int) -> Node:
         self._depth += 1
@@ -146,11 +127,6 @@ class Parser:
     def _touches(self, token: Token) -> bool:
         return token.glued or token.math
 
-    def _is_comment(self) -> bool:
-        """Whether the bracket here opens words, not mathematics."""
-        inner = self._peek(1)
-        return inner is not None and inner.kind == "word"
-
     def _operand(self) -> Node:
         token = self._peek()
         if token is None:
@@ -183,7 +159,7 @@ class Parser:
         if kind == "money":
             following = self._peek()
             if following and (following.kind in ("num", "open") or following.text in "+-"):
-                return _with_units(self._operand(), (text,))
+                return with_units(self._operand(), (text,))
             raise NotAnExpression("a lone currency sign")
         if kind == "open":
             inside = self._peek()
@@ -312,120 +288,24 @@ class Parser:
             elif token.kind == "word" and token.text == "percent":
                 node = Op("%", (node,))
             elif token.kind == "money" and not self._starts_number(1):
-                node = _with_units(node, (token.text,))
+                node = with_units(node, (token.text,))
             elif token.kind == "open" and token.text == "(" and self._is_comment() and (skip := self._comment()):
                 self.pos += skip
                 continue
             else:
                 units = self._units()
-                return self._compound(_with_units(node, units)) if units else node
+                return self._compound(with_units(node, units)) if units else node
             self.pos += 1
         return node
-
-    def _compound(self, first: Quantity) -> Node:
-        """`1 hour 40 minutes` and `5 feet and 6 inches` are one quantity of the larger unit, here 1 + 40/60 hours.
-
-        The smaller unit's name is kept behind a plus sign, so that a bare number may be compared in it.
-        """
-        ahead = 1 if (token := self._peek()) and (token.text == "and" or token.kind == "comma") else 0
-        ratio = self._smaller_unit(first.units[-1], ahead)
-        if ratio is None or literal(first) is None:
-            return first
-        number, unit = self.tokens[self.pos + ahead : self.pos + ahead + 2]
-        smaller = Fraction(value(number.text, self.comma)[0]) / ratio
-        if smaller >= 1:
-            return first
-        self.pos += ahead + 2
-        return Quantity(Op("+", (first.body, Num(smaller))), (*first.units, f"+{unit.text}"))
-
-    def _smaller_unit(self, unit: str, ahead: int) -> Fraction | None:
-        """How many of the unit of the quantity that stands ahead make one of `unit`; None if that is no such quantity."""
-        number, following = self._peek(ahead), self._peek(ahead + 1)
-        if number is None or following is None or number.kind != "num" or len(number.text) > MAX_COMPOUND:
-            return None
-        return parts(unit, following.text) if following.kind in ("word", "sym") else None
-
-    def _starts_number(self, ahead: int) -> bool:
-        token = self._peek(ahead)
-        return token is not None and token.kind == "num"
 
     def _factorial_ahead(self) -> bool:
         """`5! = 120` is a factorial, `costs $5!` is not."""
         token = self._peek(1)
         return token is not None and (token.kind in ("rel", "close", "op") or token.math)
 
-    def _comment(self) -> int:
-        for ahead in range(1, 20):
-            token = self._peek(ahead)
-            if token is None or token.kind in ("line", "rel"):
-                return 0
-            if token.kind == "close":
-                return ahead + 1
-        return 0
-
-    def _units(self) -> tuple[str, ...]:
-        """Unit words here, if an operator, a relation or the end of the clause follows them; else none are taken."""
-        words: list[str] = []
-        at = self.pos
-        while (token := self._peek()) is not None and len(words) <= MAX_UNIT_WORDS:
-            if (
-                token.kind == "word"
-                and token.text not in CLAUSE
-                and not (token.math and token.glued and len(token.text) == 1)
-            ):
-                if token.text == "of" and words == []:
-                    break
-                if token.math and len(token.text) <= 3 and token.text not in KNOWN_SHORT:
-                    break
-                words.append(token.text)
-            elif (
-                token.kind == "sym" and not token.math and not token.glued and token.text in _UNIT_LETTERS | {"a"}
-                and not ((after := self._peek(1)) and token.text == "x" and after.kind == "num")
-            ):  # fmt: skip
-                words.append(token.text)
-            elif token.text == "/" and (after := self._peek(1)) and (
-                (after.kind == "word" and after.text not in CLAUSE)
-                or (words and after.kind == "sym" and after.text in _UNIT_LETTERS)
-            ):  # fmt: skip
-                words += ["/", after.text]
-                self.pos += 1
-            elif (
-                token.text == "-" and token.glued and (after := self._peek(1)) and after.kind == "word" and after.glued
-            ):
-                self.pos += 1  # "8-hour shift"
-                continue
-            elif token.text == "^" and words and words[-1] in KNOWN_SHORT:
-                self.pos += 2  # cm^2
-                words[-1] += "^2"
-                continue
-            else:
-                break
-            self.pos += 1
-        if not words:
-            self.pos = at
-            return ()
-        token = self._peek()
-        if token is None or token.kind in ("op", "rel", "close", "stop", "line", "comma", "colon", "bar") or (
-            token.kind == "word" and token.text in CLAUSE
-        ) or token.kind == "open" or self._smaller_unit(words[-1], 0) or (
-            token.text in ("x", "X") and (after := self._peek(1)) and _is_factor(token, after)
-        ):  # fmt: skip
-            return tuple(words)
-        self.pos = at
-        return ()
-
-
-KNOWN_SHORT = vocabulary("cm mm km kg mg ml lb lbs oz ft in mi mph hr hrs min mins sec yd gal qt pt hp kmh")
-
 
 def _vulgar(text: str) -> Op:
     return Op("/", tuple(Num(int(part)) for part in text.split("/")))
-
-
-def _with_units(node: Node, words: tuple[str, ...]) -> Quantity:
-    if isinstance(node, Quantity):
-        return Quantity(node.body, node.units + words)
-    return Quantity(node, words)
 
 
 def _is_part(node: Node) -> bool:
@@ -435,11 +315,6 @@ def _is_part(node: Node) -> bool:
     if isinstance(node, Op) and node.op in ("%", "/", "mixed"):
         return True
     return isinstance(node, Num) and isinstance(node.value, Fraction) and node.value < 1
-
-
-def _is_factor(cross: Token, following: Token) -> bool:
-    """Whether what follows an `x` makes it a multiplication sign: "3 x 4", "3x4", "3 x (2/3)", but not "3x(2/3)"."""
-    return following.kind in ("num", "money") or (following.kind in ("open", "frac") and not cross.glued)
 
 
 def _ends_in_number(tokens: list[Token], pos: int) -> bool:

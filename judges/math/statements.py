@@ -9,7 +9,8 @@ from tokenmill.judges.math.expressions import Node, Op, Quantity, literal, symbo
 from tokenmill.judges.math.lexicon import vocabulary
 from tokenmill.judges.math.notation import Token, tokenize
 from tokenmill.judges.math.numerals import comma_decimal
-from tokenmill.judges.math.parser import CLAUSE, NestedTooDeeply, NotAnExpression, Parser
+from tokenmill.judges.math.parser import NestedTooDeeply, NotAnExpression, Parser
+from tokenmill.judges.math.quantity_reader import CLAUSE
 
 _STARTERS = vocabulary("num sym open money frac func vulgar bar multiple")
 _BROKEN = frozenset(("bad", "func", "frac", "bar"))
