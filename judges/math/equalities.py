@@ -8,7 +8,8 @@ from fractions import Fraction
 
 from tokenmill.judges.math.expressions import Exact, Node, Sym, Undecidable, evaluate, magnitude
 from tokenmill.judges.math.mathml import from_mathml
-from tokenmill.judges.math.relations import Decision, Knowledge, Truth, decide, is_rounding
+from tokenmill.judges.math.relations import Decision, decide
+from tokenmill.judges.math.rounding import Knowledge, Truth, is_rounding
 from tokenmill.judges.math.statements import Chain, Member, find_chains
 from tokenmill.schemas.verdicts import Finding, Verdict
 

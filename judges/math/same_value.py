@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from tokenmill.judges.math.answer_units import phrase, same_unit
+from tokenmill.judges.math.conversions import converted
 from tokenmill.judges.math.expressions import (
     READINGS,
     Node,
@@ -16,7 +17,8 @@ from tokenmill.judges.math.expressions import (
     literal,
     symbols,
 )
-from tokenmill.judges.math.relations import Knowledge, Truth, converted, decide, is_rounding
+from tokenmill.judges.math.relations import decide
+from tokenmill.judges.math.rounding import Knowledge, Truth, is_rounding
 from tokenmill.judges.math.worker import Algebra
 
 

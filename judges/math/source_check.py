@@ -11,7 +11,7 @@ from tokenmill.judges.math.equalities import Equalities, finding
 from tokenmill.judges.math.expressions import Undecidable, evaluate
 from tokenmill.judges.math.mathml import from_mathml
 from tokenmill.judges.math.numerals import find_numerals
-from tokenmill.judges.math.relations import Truth
+from tokenmill.judges.math.rounding import Truth
 from tokenmill.schemas.verdicts import Finding, Verdict
 
 

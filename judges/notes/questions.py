@@ -21,7 +21,7 @@ from tokenmill.judges.math.mathml import from_mathml
 from tokenmill.judges.math.notation import hide
 from tokenmill.judges.math.numbers import conditions, forms, is_used, note_values, unit_after
 from tokenmill.judges.math.numerals import find_numerals
-from tokenmill.judges.math.relations import Truth
+from tokenmill.judges.math.rounding import Truth
 from tokenmill.judges.math.units import CONVERSIONS, CONVERTED
 from tokenmill.schemas.math import Note
 from tokenmill.schemas.verdicts import Question
