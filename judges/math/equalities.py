@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tokenmill.judges.math.expressions import Exact, Node, Sym, Undecidable, evaluate, magnitude
+from tokenmill.judges.math.expressions import Exact, Node, Sym, Undecidable, evaluate, magnitude, symbols, units
 from tokenmill.judges.math.mathml import from_mathml
 from tokenmill.judges.math.relations import Decision, decide
 from tokenmill.judges.math.rounding import Knowledge, Truth, is_rounding
@@ -148,7 +148,8 @@ def assignments(text: str, chains: list[Chain]) -> dict[str, Exact]:
             continue
         constants = []
         for member in chain.members:
-            if member.whole and not isinstance(member.node, Sym):
+            angle = "pi" in names and units(member.node)  # "pi = 180 degrees" is no value of pi
+            if member.whole and not angle and not isinstance(member.node, Sym):
                 try:
                     constants.append(evaluate(member.node, {}))
                 except Undecidable:
@@ -213,7 +214,5 @@ def _asserted_identity(text: str, left: Member, right: Member) -> Truth:
 
 
 def _same_unknowns(left: Node, right: Node) -> bool:
-    from tokenmill.judges.math.expressions import symbols
-
     names = symbols(left)
     return bool(names) and names == symbols(right) and not isinstance(left, Sym) and not isinstance(right, Sym)

@@ -189,6 +189,8 @@ def tokenize(text: str, language: str = "en", math: bool = False) -> list[Token]
         elif kind == "word":
             if raw in _FUNCTIONS:
                 add(Token("func", raw, start, end, inside, glued))
+            elif raw in ("pi", "Pi"):
+                add(Token("sym", "pi", start, end, inside, glued))
             elif raw in _OPERATOR_WORDS and not inside and _BEFORE_OPERAND.match(copy, end):
                 add(Token("op", _OPERATOR_WORDS[raw], start, end, inside, False))
             else:

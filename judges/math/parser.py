@@ -18,6 +18,7 @@ MAX_TOKENS = 256
 MAX_DEPTH = 40
 """Nesting of brackets, fractions, powers and signs."""
 _SUFFIXES = {"squared": 2, "cubed": 3}
+_CLOSING = {"(": ")", "[": "]"}
 _INFIX = {"+": 10, "-": 10, "*": 20, "/": 20, "^": 30}
 
 
@@ -182,18 +183,19 @@ class Parser(QuantityReader):
         raise NotAnExpression(f"no operand: {kind}")
 
     def _applied(self) -> str:
-        """The numbers that a letter is applied to, as in V(0) and P(2, 3): a value of a function, which need not be a
+        """The numbers that a letter is applied to, as in V(0), P(2, 3) and x[0]: a value of a function, which need not be a
         product. Nobody writes a number in brackets behind a letter to multiply by it."""
         token = self._peek()
-        if token is None or token.text != "(" or not self._touches(token):
+        if token is None or token.text not in _CLOSING or not self._touches(token):
             return ""
+        closing = _CLOSING[token.text]
         ahead, inside = 1, ""
         while (token := self._peek(ahead)) is not None and (
             token.kind in ("num", "vulgar", "comma") or token.text in ("+", "-", "/", ".")
         ):
             inside += token.text
             ahead += 1
-        if token is None or token.text != ")" or not any(map(str.isdigit, inside)):
+        if token is None or token.text != closing or not any(map(str.isdigit, inside)):
             return ""
         self.pos += ahead + 1
         return f"({inside})"

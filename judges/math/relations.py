@@ -30,7 +30,7 @@ from tokenmill.judges.math.expressions import (
     symbols,
     units,
 )
-from tokenmill.judges.math.rounding import Knowledge, Truth, is_rounding, place, slack
+from tokenmill.judges.math.rounding import Knowledge, Truth, is_rounding, last_place, place, slack
 from tokenmill.judges.math.units import dimensions
 
 _POINTS = (Fraction(7, 3), Fraction(11, 5), Fraction(29, 13), Fraction(5, 17), Fraction(41, 7))
@@ -48,7 +48,19 @@ class Decision:
 
 
 def decide(left: Node, relation: str, right: Node, known: Knowledge) -> Decision:
-    """Decide `left relation right`; relation is one of = ≈ < > <= >= !=."""
+    """Decide `left relation right`; relation is one of = ≈ < > <= >= !=.
+
+    A lone symbol beside a relation of order or a unit is never contradicted: "for x > 0", though x = 0 in another case; "pi = 180
+    degrees".
+    """
+    decision = _decide(left, relation, right, known)
+    lone = isinstance(left, Sym) or isinstance(right, Sym)
+    if decision.truth is Truth.FALSE and lone and (relation not in ("=", "≈") or units(left) | units(right)):
+        return Decision(Truth.UNDECIDED, decision.left, decision.right)
+    return decision
+
+
+def _decide(left: Node, relation: str, right: Node, known: Knowledge) -> Decision:
     first: tuple[Exact, Exact] | None = None
     marked: set[str] | None = None
     for reading in READINGS:
@@ -101,9 +113,9 @@ def _holds(a: Exact, relation: str, b: Exact, left: Node, right: Node, known: Kn
         return bool(known.rounded) and magnitude(a - b) <= slack(left, right, known)
     if relation == "≈":
         for exact, node, other in ((a, right, b), (b, left, a)):
-            lit = literal(node)
-            if lit is not None and magnitude(exact - other) <= place(lit, node):
-                known.rounded.add(lit)
+            step = last_place(node)
+            if step is not None and magnitude(exact - other) <= step:
+                known.rounded |= {lit} if (lit := literal(node)) else set()
                 return True
         close = magnitude(a - b) <= _LOOSE * max(magnitude(a), magnitude(b))
         return close and literal(left) is None and literal(right) is None
@@ -146,7 +158,17 @@ def _decide_floats(left: Node, relation: str, right: Node, known: Knowledge) -> 
     else:
         below = a.real < b.real
         truth = Truth.TRUE if below == (relation in ("<", "<=")) else Truth.FALSE
+    if truth is Truth.FALSE and "log" in _operators(left) | _operators(right):
+        natural = _decide_floats(_natural(left), relation, _natural(right), known)
+        return natural if natural.truth is Truth.TRUE else Decision(truth, a, b)
     return Decision(truth, a, b)
+
+
+def _natural(node: Node) -> Node:
+    """The expression with every logarithm to the base e, as analysts write `log`."""
+    if isinstance(node, Quantity):
+        return Quantity(_natural(node.body), node.units)
+    return Op("ln" if node.op == "log" else node.op, tuple(map(_natural, node.args))) if isinstance(node, Op) else node
 
 
 def _rounds_to(a: complex, b: complex, literal_left: bool, lit: Num, relation: str) -> bool:

@@ -58,6 +58,21 @@ def place(lit: Num, node: Node) -> Fraction:
     return weight / 100 if "%" in units(node) else weight
 
 
+def last_place(node: Node) -> Fraction | None:
+    """Weight of the last significant digit of a number, `2 \\times 10^9` and such ones included; None for anything else."""
+    lit = literal(node)
+    if lit is not None:
+        return place(lit, node)
+    if isinstance(node, Op) and node.op == "*" and isinstance(power := node.args[1], Op) and power.op == "^":
+        lit = literal(node.args[0])
+        if lit is not None and power.args[0] == Num(10):
+            try:
+                return place(lit, lit) * Fraction(evaluate(power, {}))
+            except Undecidable:
+                return None
+    return None
+
+
 def slack(left: Node, right: Node, known: Knowledge) -> Fraction:
     """How far both sides can differ because literals in them were rounded: first-order sum over those literals."""
     total = Fraction(0)

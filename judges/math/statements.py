@@ -161,7 +161,7 @@ def _chain(parser: Parser, first: Member | None, at: int, offset: int, chains: l
         except (NotAnExpression, RecursionError):
             at = start
             break
-        whole = not _cut_right(tokens, end, spoken)
+        whole = not _cut_right(tokens, end, spoken) and not (spoken and literal(node) is None)
         if members:
             relations.append(relation)
         members.append(Member(node, offset + tokens[start].start, offset + tokens[end - 1].end, whole))
@@ -202,6 +202,10 @@ def _cut_left(tokens: list[Token], i: int, node: Node, spoken: bool) -> bool:
     before = tokens[i - 1]
     if before.kind == "op":
         return not (before.text in "-*" and (i == 1 or tokens[i - 2].kind in ("line", "stop")))
+    if before.text in "'’" and before.glued and tokens[i].glued:
+        return True  # f'(3)
+    if before.kind == "word" and tokens[i].kind == "open" and tokens[i].glued:
+        return True  # corr(3)
     if before.kind in _BROKEN or (before.kind == "close" and before.glued and before.math):
         return True
     if before.kind in ("num", "vulgar") or (before.kind == "sym" and tokens[i].kind in ("num", "open")):
