@@ -106,7 +106,7 @@ def _mgsm(rows: list[dict[str, Any]], misses: bool) -> bool:
 
 def _hostile() -> bool:
     times, peak = measures.hostile()
-    print(f"\n| hostile text ({len(times)} calls; the five slowest) | check | seconds |\n|---|---|---|")
+    print(f"\n| hostile text ({len(times)} calls; the five slowest) | check | CPU seconds |\n|---|---|---|")
     for name, check, seconds in times[:5]:
         print(f"| {name} | {check} | {seconds:.3f} |")
     print(f"\nPeak memory of the calling process: {peak:,.0f} MB (the algebra process is held to 1,024 MB).")
