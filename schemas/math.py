@@ -32,6 +32,9 @@ class NoteTask:
     problem: Problem
     note: int
     style: str
+    """Name of a prompt: how the note is worded."""
+    shape: str
+    """Name of a prompt: which parts it has, and how they are set."""
 
     @property
     def id(self) -> str:
@@ -87,6 +90,8 @@ class Note:
         )
 
 
+OPTIONAL = ("known", "idea", "check", "remark")
+"""Fields that a shape may leave out."""
 NOTE_SCHEMA = record(
     title=TEXT,
     asked=TEXT,
@@ -124,7 +129,8 @@ class LearningNote:
     source_row: int = column("0-based row or line in that file")
     source_text: str = column("the source: the document, or question and answer with a blank line between")
     translation: str = column("the source in English where it was translated, else empty")
-    style: str = column("kind of note asked for, a prompt under `prompts/math/styles`")
+    style: str = column("how the note was to be worded, a prompt under `prompts/math/styles`")
+    shape: str = column("parts of the note and their order, a prompt under `prompts/math/shapes`")
     prompts: list[str] = column("every prompt used, as `name@version`")
     model: str = column("model that translated and wrote")
     judge_model: str = column("model that judged, empty when the judge was off")

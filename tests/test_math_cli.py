@@ -10,6 +10,7 @@ from tokenmill.bench.servers.scripted import ScriptedServer
 
 from tests.outputs import manifest, rows
 from tests.servers.maths import Teacher, document, problem
+from tokenmill import prompts
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "problems.jsonl"
 
@@ -48,7 +49,10 @@ def test_mathematics_becomes_notes_a_card_a_report_and_something_to_publish(corp
     assert all(bool(row["translation"]) == (row["source_language"] == "de") for row in kept)
     assert all(len({r["style"] for r in kept if r["source_id"] == row["source_id"]}) == 2 for row in kept)
     for row in kept:
-        assert len(json.loads(row["note"])) == row["chunks"] and row["text"].count("\n## ") >= 1
+        assert len(json.loads(row["note"])) == row["chunks"]
+    assert all(len({r["shape"] for r in kept if r["source_id"] == row["source_id"]}) == 2 for row in kept)
+    used = {prompt["name"] for prompt in told["prompts"]}
+    assert {name for name in prompts.names("math/shapes")} <= used, "shapes are part of the fingerprint"
     refused = rows(out, "rejected")[0]
     assert refused["verdicts"][0]["findings"][0]["detail"].startswith("The source states") and not refused["attempts"]
     card, report = (out / "README.md").read_text(), (out / "report.html").read_text()

@@ -1,7 +1,7 @@
-"""Run with `python -m tokenmill.bench.math_verify --gsm8k FILE --mgsm FILE`.
+"""Run with `python -m tokenmill.bench.math_verify --gsm8k FILE --unseen FILE --mgsm FILE`.
 
-FILE are JSON lines: GSM8K with `id`, `question`, `answer` (worked, ending in `#### N`); MGSM with `id` (`mgsm-LANG-N`),
-`language`, `question`, `answer`.
+FILE are JSON lines: GSM8K and other worked problems (`symbolic.py` makes some) with `id`, `question`, `answer` (worked, ending in
+`#### N`); MGSM with `id` (`mgsm-LANG-N`), `language`, `question`, `answer`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,15 @@ def main(argv: list[str] | None = None) -> int:
     """Measure, print Markdown tables, and return 1 if a target was missed."""
     parser = argparse.ArgumentParser(prog="python -m tokenmill.bench.math_verify", description=__doc__.splitlines()[0])
     parser.add_argument("--gsm8k", type=Path, help="problems with worked answers")
+    parser.add_argument("--unseen", type=Path, help="worked problems that no rule was written from")
     parser.add_argument("--mgsm", type=Path, help="problems in ten languages")
     parser.add_argument("--misses", action="store_true", help="name the rows that missed")
     args = parser.parse_args(argv)
     good = True
     if args.gsm8k:
         good &= _gsm8k(_read(args.gsm8k), args.misses)
+    if args.unseen:
+        good &= _unseen(_read(args.unseen), args.misses)
     if args.mgsm:
         good &= _mgsm(_read(args.mgsm), args.misses)
     return 0 if _hostile() and good else 1
@@ -43,7 +46,7 @@ def _gsm8k(rows: list[dict[str, Any]], misses: bool) -> bool:
         "all": rows,
     }
     figures = {h: (measures.correct_solutions(part), measures.planted_faults(part)) for h, part in halves.items()}
-    good = True
+    good = _reached(halves["held out"], "held out", misses)
     for title, which in (("correct solutions that pass", 0), ("planted faults that are refused", 1)):
         print(f"\n| {title} | {' | '.join(halves)} |\n|---|{'---|' * len(halves)}")
         for name in figures["all"][which]:
@@ -58,6 +61,32 @@ def _gsm8k(rows: list[dict[str, Any]], misses: bool) -> bool:
     speed = measures.notes_per_second(halves["held out"])
     print(f"\nSpeed: {speed:,.0f} notes per second of one core (equalities, final answer and numbers together).")
     return good and speed >= 200
+
+
+def _unseen(rows: list[dict[str, Any]], misses: bool) -> bool:
+    print("\n| right solutions, unseen | |\n|---|---|")
+    for name, rate in measures.correct_solutions(rows).items():
+        if name != "equalities, annotated":
+            print(f"| {name} | {rate} |")
+            if misses:
+                print(f"  missed: {rate.missed}", file=sys.stderr)
+    return _reached(rows, "unseen", misses)
+
+
+def _reached(rows: list[dict[str, Any]], title: str, misses: bool) -> bool:
+    """Print what is asked of right solutions, and what becomes of planted faults."""
+    rates, kinds = measures.questions(rows)
+    print(f"\n| {title} | |\n|---|---|")
+    for name, rate in (*rates.items(), ("right answers in the unit asked", measures.in_the_unit_asked(rows))):
+        print(f"| {name} | {rate} |")
+    told = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
+    print(f"\n{sum(kinds.values()) / max(len(rows), 1):.2f} questions a right solution: {told or 'none'}.")
+    print(f"\n| fault planted, {title} | refused | refused or asked about |\n|---|---|---|")
+    for name, (refused, either) in measures.reached(rows).items():
+        print(f"| {name} | {refused} | {either} |")
+        if misses:
+            print(f"  neither: {either.missed}", file=sys.stderr)
+    return rates["right solutions about which nothing is asked"].hits >= 0.75 * len(rows)
 
 
 def _mgsm(rows: list[dict[str, Any]], misses: bool) -> bool:
@@ -77,7 +106,7 @@ def _mgsm(rows: list[dict[str, Any]], misses: bool) -> bool:
 
 def _hostile() -> bool:
     times, peak = measures.hostile()
-    print(f"\n| hostile text ({len(times)} calls; the five slowest) | check | seconds |\n|---|---|---|")
+    print(f"\n| hostile text ({len(times)} calls; the five slowest) | check | CPU seconds |\n|---|---|---|")
     for name, check, seconds in times[:5]:
         print(f"| {name} | {check} | {seconds:.3f} |")
     print(f"\nPeak memory of the calling process: {peak:,.0f} MB (the algebra process is held to 1,024 MB).")

@@ -7,6 +7,16 @@ import re
 from fractions import Fraction
 
 _ANNOTATED = re.compile(r"<<([^<>=]{1,80})=([^<>=]{1,40})>>([\d,]*\.?\d+)?")
+_SHOWN = re.compile(r"=\s*[$€£]?(\d[\d,]*(?:\.\d+)?)")
+_OTHER_UNITS = {
+    "minutes": "hours", "hours": "minutes", "days": "weeks", "weeks": "days", "seconds": "minutes", "years": "months",
+    "months": "years", "dollars": "cents", "cents": "dollars", "feet": "inches", "inches": "feet", "meters": "kilometers",
+    "kilometers": "meters", "miles": "feet", "yards": "feet", "pounds": "ounces", "ounces": "pounds", "kilograms": "grams",
+    "grams": "kilograms", "gallons": "quarts", "cups": "pints", "liters": "milliliters",
+}  # fmt: skip
+_ASKED = re.compile(
+    rf"\bhow many (?:more )?({'|'.join(_OTHER_UNITS)})\b(?! per)|\bin ({'|'.join(_OTHER_UNITS)})\?", re.IGNORECASE
+)
 _NUMBER = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+")
 
 
@@ -34,7 +44,16 @@ def _other(number: str, rng: random.Random) -> str:
 
 
 def wrong_result(solution: str, rng: random.Random) -> str | None:
-    """The solution, plain, with the shown result of one calculation changed; None if it shows none."""
+    """The solution, plain, with the shown result of one calculation changed; None if it shows none.
+
+    Where nothing is annotated, a result is the number behind a sign of equality.
+    """
+    if "<<" not in solution:
+        shown = list(_SHOWN.finditer(solution))
+        if not shown:
+            return None
+        match = rng.choice(shown)
+        return solution[: match.start(1)] + _other(match[1], rng) + solution[match.end(1) :]
     places = [m for m in _ANNOTATED.finditer(solution) if m[3] and solution[: m.start()].rstrip(" $€").endswith("=")]
     if not places:
         return None
@@ -74,3 +93,38 @@ def wrong_answer(solution: str, rng: random.Random) -> str:
     """The solution, plain, with another final answer."""
     body, _, answer = plain(solution).rpartition("####")
     return f"{body}#### {_other(answer.strip(), rng)}"
+
+
+def number_in_prose(solution: str, rng: random.Random) -> str | None:
+    """The solution, plain, with a number changed in a line that has no sign of equality; None if there is no such number."""
+    body, mark, answer = plain(solution).rpartition("####")
+    places, start = [], 0
+    for row in body.splitlines(keepends=True):
+        if "=" not in row:
+            places += [(start + m.start(), m[0]) for m in _NUMBER.finditer(row) if _number(m[0]) > 1]
+        start += len(row)
+    if not places:
+        return None
+    at, number = rng.choice(places)
+    return body[:at] + _other(number, rng) + body[at + len(number) :] + mark + answer
+
+
+def other_condition(question: str, rng: random.Random) -> str | None:
+    """The question with one of its numbers changed to one that it does not have, so that its solution is another problem's."""
+    places = [m for m in _NUMBER.finditer(question) if _number(m[0]) > 1]
+    there = {_number(m[0]) for m in _NUMBER.finditer(question)}
+    if not places:
+        return None
+    match = rng.choice(places)
+    changed = next((c for _ in range(20) if _number(c := _other(match[0], rng)) not in there and _number(c) > 1), None)
+    return None if changed is None else question[: match.start()] + changed + question[match.end() :]
+
+
+def answers_in_units(question: str, solution: str) -> tuple[str, str] | None:
+    """The solution's answer in the unit that the question names, and the same number in another; None if it names none."""
+    asked = _ASKED.findall(question)
+    if len(asked) != 1:
+        return None
+    unit = (asked[0][0] or asked[0][1]).lower()
+    answer = plain(solution).rpartition("####")[2].strip()
+    return f"{answer} {unit}", f"{answer} {_OTHER_UNITS[unit]}"

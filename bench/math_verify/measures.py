@@ -17,6 +17,9 @@ from typing import Any
 from tokenmill.bench.math_verify import faults
 from tokenmill.bench.math_verify.hostile import hostile_texts
 from tokenmill.judges.math import Equalities, FinalAnswer, FormulasKept, NumbersUsed, SourceConsistent
+from tokenmill.judges.notes.questions import evidence
+from tokenmill.schemas.math import Note, Step
+from tokenmill.schemas.verdicts import Question
 
 Row = dict[str, Any]
 
@@ -56,7 +59,7 @@ def correct_solutions(rows: Iterable[Row]) -> dict[str, Rate]:
         note = faults.plain(row["answer"])
         rates["equalities"].add(Equalities()(note).passed, row["id"])
         rates["equalities, annotated"].add(Equalities()(row["answer"]).passed, row["id"])
-        rates["final_answer"].add(FinalAnswer()(row["answer"], note).passed, row["id"])
+        rates["final_answer"].add(FinalAnswer()(row["answer"], note, question=row["question"]).passed, row["id"])
         rates["numbers_used"].add(NumbersUsed()(row["question"], note).passed, row["id"])
         rates["source"].add(SourceConsistent()(row["answer"]).passed, row["id"])
     return rates
@@ -83,7 +86,69 @@ def planted_faults(rows: Iterable[Row]) -> dict[str, Rate]:
 
 def _refused(row: Row, note: str) -> bool:
     """Refused by the equalities or the final answer alone: the checks that may reject by themselves."""
-    return not (Equalities()(note).passed and FinalAnswer()(row["answer"], note).passed)
+    return not (Equalities()(note).passed and FinalAnswer()(row["answer"], note, question=row["question"]).passed)
+
+
+def as_note(question: str, solution: str) -> Note:
+    """A data set's solution in the fields of a note: a step a line, the problem told again, nothing else."""
+    body, _, answer = faults.plain(solution).partition("####")
+    lines = [line for line in body.strip().splitlines() if line.strip()]
+    steps = tuple(Step("", line) for line in lines)
+    return Note("", question, (), "", steps, lines[-1] if lines else "", answer.strip(), "", "", ())
+
+
+def _asked(row: Row, solution: str, question: str = "") -> set[Question]:
+    """What the judge would be asked of a solution; he knows the source's bare answer."""
+    question = question or row["question"]
+    return set(evidence(question, row["answer"].rpartition("####")[2], as_note(question, solution)).questions)
+
+
+def questions(rows: list[Row]) -> tuple[dict[str, Rate], Counter[str]]:
+    """How many right solutions raise no question, and questions by kind."""
+    rates, kinds = {"right solutions about which nothing is asked": Rate()}, Counter[str]()
+    for row in rows:
+        found = _asked(row, row["answer"])
+        kinds.update(question.kind for question in found)
+        rates["right solutions about which nothing is asked"].add(not found, row["id"])
+    return rates, kinds
+
+
+def reached(rows: list[Row]) -> dict[str, tuple[Rate, Rate]]:
+    """For each planted fault, how often it is refused, and how often refused or else asked about: a question that the solution
+    does not raise without it. Whether a judge then answers rightly is not measured here."""
+    names = ("wrong result", "number changed in prose", "number of the problem changed", "answer in another unit")
+    table = {name: (Rate(), Rate()) for name in names}
+    for row in rows:
+        right = faults.plain(row["answer"])
+        if _refused(row, right):
+            continue
+        before = {question.text for question in _asked(row, right)}
+        changed = faults.other_condition(row["question"], rng(row, "condition"))
+        planted = {
+            names[0]: (faults.wrong_result(row["answer"], rng(row, "result")), ""),
+            names[1]: (faults.number_in_prose(row["answer"], rng(row, "prose")), ""),
+            names[2]: (right if changed else None, changed or ""),
+        }
+        for name, (note, question) in planted.items():
+            if note is not None:
+                refused = _refused({**row, "question": question or row["question"]}, note)
+                asked = any(one.text not in before for one in _asked(row, note, question))
+                table[name][0].add(refused, row["id"])
+                table[name][1].add(refused or asked, row["id"])
+        if units := faults.answers_in_units(row["question"], row["answer"]):
+            refused = not FinalAnswer()(row["answer"], units[1], question=row["question"]).passed
+            for rate in table[names[3]]:
+                rate.add(refused, row["id"])
+    return table
+
+
+def in_the_unit_asked(rows: Iterable[Row]) -> Rate:
+    """Right answers with the unit that the question names, which must pass."""
+    rate = Rate()
+    for row in rows:
+        if units := faults.answers_in_units(row["question"], row["answer"]):
+            rate.add(FinalAnswer()(row["answer"], units[0], question=row["question"]).passed, row["id"])
+    return rate
 
 
 def notes_per_second(rows: list[Row], seconds: float = 3.0) -> float:
@@ -173,8 +238,18 @@ def _decimal(value: Fraction) -> str:
     return f"{float(value):.2f}"
 
 
+def _seconds(call: Callable[[str], object], text: str) -> float:
+    start = time.process_time()
+    with contextlib.suppress(ValueError):  # the documented refusal of a text beyond the limits
+        call(text)
+    return time.process_time() - start
+
+
 def hostile() -> tuple[list[tuple[str, str, float]], float]:
-    """(text, check, seconds) for every hostile text and check, slowest first, and this process's peak memory in MB."""
+    """(text, check, CPU seconds) for every hostile text and check, slowest first, and this process's peak memory in MB.
+
+    The algebra process, on which some calls wait, is held to half a second a question by its own clock.
+    """
     answer = FinalAnswer()
     answer.algebra.warm()
     checks: dict[str, Callable[[str], object]] = {
@@ -185,14 +260,12 @@ def hostile() -> tuple[list[tuple[str, str, float]], float]:
         "numbers_used": lambda t: NumbersUsed()(t, t),
         "formulas_kept": lambda t: FormulasKept()(t, t),
         "source": lambda t: SourceConsistent()(t),
+        "questions": lambda t: evidence(t, "2", Note("", "", (), "", (Step("", t),), "", "2", "", "", ())),
     }
     times = []
     for name, text in hostile_texts().items():
         for check, call in checks.items():
-            start = time.perf_counter()
-            with contextlib.suppress(ValueError):  # the documented refusal of a text beyond the limits
-                call(text)
-            times.append((name, check, time.perf_counter() - start))
+            times.append((name, check, _seconds(call, text)))
     # Not getrusage: its peak survives exec, so that a process started by a large one begins with that one's.
     status = Path("/proc/self/status").read_text(encoding="ascii")
     peak = int(status.split("VmHWM:")[1].split()[0]) / 1024

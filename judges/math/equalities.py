@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tokenmill.judges.math.expressions import Exact, Node, Sym, Undecidable, evaluate, magnitude
+from tokenmill.judges.math.expressions import Exact, Node, Sym, Undecidable, evaluate, magnitude, symbols, units
 from tokenmill.judges.math.mathml import from_mathml
-from tokenmill.judges.math.relations import Decision, Knowledge, Truth, decide, is_rounding
+from tokenmill.judges.math.relations import Decision, decide
+from tokenmill.judges.math.rounding import Knowledge, Truth, is_rounding
 from tokenmill.judges.math.statements import Chain, Member, find_chains
 from tokenmill.schemas.verdicts import Finding, Verdict
 
@@ -89,6 +90,8 @@ class Equalities:
             sentence = _sentence(text, left.start, right.end)
             if relation == "=" and _rounded_in_words(sentence, left, right, decision):
                 truth = Truth.TRUE
+            elif chain.spoken and _near(decision):
+                truth = Truth.UNDECIDED  # "7 / 2 is 3, with one left over"
             elif _disowned(text, sentence, left.start):
                 truth, disowned = Truth.UNDECIDED, True
         return Statement(truth, relation, left, right, decision, disowned)
@@ -145,7 +148,8 @@ def assignments(text: str, chains: list[Chain]) -> dict[str, Exact]:
             continue
         constants = []
         for member in chain.members:
-            if member.whole and not isinstance(member.node, Sym):
+            angle = "pi" in names and units(member.node)  # "pi = 180 degrees" is no value of pi
+            if member.whole and not angle and not isinstance(member.node, Sym):
                 try:
                     constants.append(evaluate(member.node, {}))
                 except Undecidable:
@@ -183,6 +187,11 @@ def _rounded_in_words(sentence: str, left: Member, right: Member, decision: Deci
     )
 
 
+def _near(decision: Decision) -> bool:
+    a, b = decision.left, decision.right
+    return isinstance(a, Fraction) and isinstance(b, int | Fraction) and a.denominator > 1 and magnitude(a - b) < 1
+
+
 def _disowned(text: str, sentence: str, start: int) -> bool:
     """Whether sentence, paragraph so far or heading present what stands at `start` as a mistake."""
     if _DISOWNED.search(sentence):
@@ -205,7 +214,5 @@ def _asserted_identity(text: str, left: Member, right: Member) -> Truth:
 
 
 def _same_unknowns(left: Node, right: Node) -> bool:
-    from tokenmill.judges.math.expressions import symbols
-
     names = symbols(left)
     return bool(names) and names == symbols(right) and not isinstance(left, Sym) and not isinstance(right, Sym)

@@ -16,7 +16,8 @@ from tokenmill.judges.math.numerals import DIGITS, NUMBER, bounded, comma_decima
 
 
 class Token(NamedTuple):
-    """`kind` is one of num, sym, word, op, rel, open, close, money, func, frac, comma, stop, line, bad."""
+    """`kind` is one of num, sym, word, op, rel, open, close, money, func, frac, comma, stop, line, bad, vulgar (`½`, "half of"
+    before a number) and multiple ("twice" before one)."""
 
     kind: str
     text: str
@@ -71,6 +72,9 @@ _GREEK = {"π": "pi", "θ": "theta", "α": "alpha", "β": "beta", "λ": "lambda"
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _VULGAR = {"½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅖": "2/5", "⅗": "3/5", "⅘": "4/5",
            "⅙": "1/6", "⅛": "1/8", "⅜": "3/8", "⅝": "5/8", "⅞": "7/8"}  # fmt: skip
+_PARTS = {"half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "eighth": 8, "tenth": 10}
+_MANY = {"one": 1, "a": 1, "two": 2, "three": 3, "four": 4, "five": 5}
+_MULTIPLES = {"twice": "2", "double": "2", "thrice": "3", "triple": "3"}
 
 
 @cache
@@ -81,6 +85,8 @@ def _lexer(comma: bool) -> re.Pattern[str]:
         r"|(?P<words>\\(?:text|mathrm|textbf|textit|operatorname|mbox|textrm|mathit)\*?\s?\{(?P<inner>[^{}]{0,80})\})"
         r"|(?P<command>\\(?:[A-Za-z]+|.))"
         r"|(?P<sup>[⁰¹²³⁴⁵⁶⁷⁸⁹]+)|(?P<vulgar>[½⅓⅔¼¾⅕⅖⅗⅘⅙⅛⅜⅝⅞])"
+        rf"|(?P<share>\b(?i:(?:(?:{'|'.join(_MANY)})[ -])?(?:{'|'.join(_PARTS)})s?)\b(?=\s+of\s+(?:[a-z]{{2,7}}\s+)?[$€£]?\d))"
+        rf"|(?P<multiple>\b(?i:{'|'.join(_MULTIPLES)})\b(?=\s+[$€£]?\d))"
         r"|(?P<says>\b(?:is equal to|is the same as|equals?|is approximately(?: equal to)?|is about)\b"
         r"(?=\s*[$€£]?[\d(]))"
         r"|(?P<word>[^\W\d_]{2,}(?:['’][^\W\d_]+)?)"
@@ -183,6 +189,8 @@ def tokenize(text: str, language: str = "en", math: bool = False) -> list[Token]
         elif kind == "word":
             if raw in _FUNCTIONS:
                 add(Token("func", raw, start, end, inside, glued))
+            elif raw in ("pi", "Pi"):
+                add(Token("sym", "pi", start, end, inside, glued))
             elif raw in _OPERATOR_WORDS and not inside and _BEFORE_OPERAND.match(copy, end):
                 add(Token("op", _OPERATOR_WORDS[raw], start, end, inside, False))
             else:
@@ -203,6 +211,15 @@ def tokenize(text: str, language: str = "en", math: bool = False) -> list[Token]
             add(Token("num", raw[1], start + 1, end, inside, True))
         elif kind == "vulgar":
             add(Token("vulgar", _VULGAR[raw], start, end, inside, glued))
+        elif kind == "share":
+            *many, part = re.split("[ -]", raw.lower())
+            add(
+                Token(
+                    "vulgar", f"{_MANY[many[0]] if many else 1}/{_PARTS[part.rstrip('s')]}", start, end, inside, glued
+                )
+            )
+        elif kind == "multiple":
+            add(Token("multiple", _MULTIPLES[raw.lower()], start, end, inside, glued))
         elif kind == "root":
             add(Token("func", "sqrt", start, end, inside, glued))
         elif kind == "arrow":

@@ -17,6 +17,7 @@ _FRACTION = re.compile(r"\s*(?:/|⁄|⁄)\s*")
 _LATEX_FRACTION = re.compile(r"\\[dt]?frac\s*\{(\d{1,9})\}\s*\{(\d{1,9})\}")
 _NEXT_WORD = re.compile(r"[ -]?([A-Za-z]+)")
 _WORD = re.compile(r"[A-Za-z]+")
+_SHARES = re.compile(r"\b(?:half|twice|double|doubled|triple|tripled|thrice|dozen|quadruple)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ class NumbersUsed:
         present = note_values(from_mathml(note))
         for declaration in unused:
             present |= note_values(declaration)
-        keys = {n: (n.values, n.percent, _unit_after(problem, n.end)) for n in required}
-        used = {key: _is_used(*key, present) for key in set(keys.values())}
+        keys = {n: (n.values, n.percent, unit_after(problem, n.end)) for n in required}
+        used = {key: is_used(*key, present) for key in set(keys.values())}
         missing = [n for n in required if not used[keys[n]]]
         score = 1 - len(missing) / len(required) if required else 1.0
         findings = tuple(
@@ -65,6 +66,17 @@ def problem_numbers(text: str, language: str = "en", words: bool = False) -> lis
                 continue
         merged.append(numeral)
     return [n for n in merged if n.values[0] not in (0, 1)]
+
+
+def conditions(text: str) -> list[Numeral]:
+    """Everything in an English problem that a solution should use: its numbers, written out ones too, and its multiples and
+    shares ("half as many", "twice", "a dozen")."""
+    found = problem_numbers(text, words=True)
+    taken = [(n.start, n.end) for n in found]
+    for match in _SHARES.finditer(text):
+        if not any(start <= match.start() < end for start, end in taken):
+            found.append(Numeral((WORDS[match[0].lower()],), match[0], *match.span(), word=True))
+    return sorted(found, key=lambda numeral: numeral.start)
 
 
 def note_values(text: str) -> set[Fraction]:
@@ -100,7 +112,8 @@ def forms(value: int | Fraction, percent: bool = False, unit: str = "") -> set[F
     return found
 
 
-def _is_used(values: tuple[int | Fraction, ...], percent: bool, unit: str, present: set[Fraction]) -> bool:
+def is_used(values: tuple[int | Fraction, ...], percent: bool, unit: str, present: set[Fraction]) -> bool:
+    """Whether a number with the unit word that follows it, or something it plainly became, is among the values `present`."""
     for v in map(Fraction, values):
         if not present.isdisjoint(forms(v, percent, unit)):
             return True
@@ -110,7 +123,8 @@ def _is_used(values: tuple[int | Fraction, ...], percent: bool, unit: str, prese
     return False
 
 
-def _unit_after(text: str, end: int) -> str:
+def unit_after(text: str, end: int) -> str:
+    """The word behind a number, lower case."""
     match = _NEXT_WORD.match(text, end)
     return match[1].lower() if match else ""
 

@@ -9,23 +9,16 @@ from __future__ import annotations
 from fractions import Fraction
 
 from tokenmill.judges.math.expressions import CONSTANTS, Node, Num, Op, Quantity, Sym
-from tokenmill.judges.math.lexicon import vocabulary
 from tokenmill.judges.math.notation import Token
 from tokenmill.judges.math.numerals import value
+from tokenmill.judges.math.quantity_reader import QuantityReader, with_units
 
 MAX_TOKENS = 256
 """Tokens of one expression."""
 MAX_DEPTH = 40
 """Nesting of brackets, fractions, powers and signs."""
-MAX_UNIT_WORDS = 6
-
-_CLAUSE = vocabulary(
-    "and or so because since then which that is are was were he she they it we you has have had but if when where who "
-    "while as to in on at for from with by divided multiplied gives makes plus minus times equals therefore thus "
-    "hence total"
-)
-_UNIT_LETTERS = frozenset("mglLshtkcJNWVC")
 _SUFFIXES = {"squared": 2, "cubed": 3}
+_CLOSING = {"(": ")", "[": "]"}
 _INFIX = {"+": 10, "-": 10, "*": 20, "/": 20, "^": 30}
 
 
@@ -41,14 +34,11 @@ class TooConvoluted(ValueError):
     """The text makes the parser go back over it too often to be worth reading."""
 
 
-class Parser:
+class Parser(QuantityReader):
     """Parses expressions out of one token list; `pos` is the next token not yet read."""
 
     def __init__(self, tokens: list[Token], comma: bool = False) -> None:
-        self.tokens = tokens
-        self.comma = comma
-        self.pos = 0
-        self._stop = 0
+        super().__init__(tokens, comma)
         self._depth = 0
         self._effort = 20_000 + 10 * len(tokens)
 
@@ -63,10 +53,6 @@ class Parser:
         self._stop = min(len(self.tokens), start + MAX_TOKENS)
         node = self._expression(0)
         return node, self.pos
-
-    def _peek(self, ahead: int = 0) -> Token | None:
-        at = self.pos + ahead
-        return self.tokens[at] if at < self._stop else None
 
     def _expression(self, floor: int) -> Node:
         self._depth += 1
@@ -142,11 +128,6 @@ class Parser:
     def _touches(self, token: Token) -> bool:
         return token.glued or token.math
 
-    def _is_comment(self) -> bool:
-        """Whether the bracket here opens words, not mathematics."""
-        inner = self._peek(1)
-        return inner is not None and inner.kind == "word"
-
     def _operand(self) -> Node:
         token = self._peek()
         if token is None:
@@ -164,6 +145,8 @@ class Parser:
             return self._suffixes(self._mixed(numeral))
         if kind == "vulgar":
             return self._suffixes(_vulgar(text))
+        if kind == "multiple":
+            return Op("*", (Num(int(text)), self._expression(20)))
         if kind == "sym":
             following = self._peek()
             if text in "aAI" and not token.math and following and following.kind == "word":
@@ -177,7 +160,7 @@ class Parser:
         if kind == "money":
             following = self._peek()
             if following and (following.kind in ("num", "open") or following.text in "+-"):
-                return _with_units(self._operand(), (text,))
+                return with_units(self._operand(), (text,))
             raise NotAnExpression("a lone currency sign")
         if kind == "open":
             inside = self._peek()
@@ -200,18 +183,19 @@ class Parser:
         raise NotAnExpression(f"no operand: {kind}")
 
     def _applied(self) -> str:
-        """The numbers that a letter is applied to, as in V(0) and P(2, 3): a value of a function, which need not be a
+        """The numbers that a letter is applied to, as in V(0), P(2, 3) and x[0]: a value of a function, which need not be a
         product. Nobody writes a number in brackets behind a letter to multiply by it."""
         token = self._peek()
-        if token is None or token.text != "(" or not self._touches(token):
+        if token is None or token.text not in _CLOSING or not self._touches(token):
             return ""
+        closing = _CLOSING[token.text]
         ahead, inside = 1, ""
         while (token := self._peek(ahead)) is not None and (
             token.kind in ("num", "vulgar", "comma") or token.text in ("+", "-", "/", ".")
         ):
             inside += token.text
             ahead += 1
-        if token is None or token.text != ")" or not any(map(str.isdigit, inside)):
+        if token is None or token.text != closing or not any(map(str.isdigit, inside)):
             return ""
         self.pos += ahead + 1
         return f"({inside})"
@@ -306,97 +290,24 @@ class Parser:
             elif token.kind == "word" and token.text == "percent":
                 node = Op("%", (node,))
             elif token.kind == "money" and not self._starts_number(1):
-                node = _with_units(node, (token.text,))
+                node = with_units(node, (token.text,))
             elif token.kind == "open" and token.text == "(" and self._is_comment() and (skip := self._comment()):
                 self.pos += skip
                 continue
             else:
                 units = self._units()
-                return _with_units(node, units) if units else node
+                return self._compound(with_units(node, units)) if units else node
             self.pos += 1
         return node
-
-    def _starts_number(self, ahead: int) -> bool:
-        token = self._peek(ahead)
-        return token is not None and token.kind == "num"
 
     def _factorial_ahead(self) -> bool:
         """`5! = 120` is a factorial, `costs $5!` is not."""
         token = self._peek(1)
         return token is not None and (token.kind in ("rel", "close", "op") or token.math)
 
-    def _comment(self) -> int:
-        for ahead in range(1, 20):
-            token = self._peek(ahead)
-            if token is None or token.kind in ("line", "rel"):
-                return 0
-            if token.kind == "close":
-                return ahead + 1
-        return 0
-
-    def _units(self) -> tuple[str, ...]:
-        """Unit words here, if an operator, a relation or the end of the clause follows them; else none are taken."""
-        words: list[str] = []
-        at = self.pos
-        while (token := self._peek()) is not None and len(words) <= MAX_UNIT_WORDS:
-            if (
-                token.kind == "word"
-                and token.text not in _CLAUSE
-                and not (token.math and token.glued and len(token.text) == 1)
-            ):
-                if token.text == "of" and words == []:
-                    break
-                if token.math and len(token.text) <= 3 and token.text not in KNOWN_SHORT:
-                    break
-                words.append(token.text)
-            elif (
-                token.kind == "sym" and not token.math and not token.glued and token.text in _UNIT_LETTERS | {"a"}
-                and not ((after := self._peek(1)) and token.text == "x" and after.kind == "num")
-            ):  # fmt: skip
-                words.append(token.text)
-            elif token.text == "/" and (after := self._peek(1)) and (
-                (after.kind == "word" and after.text not in _CLAUSE)
-                or (words and after.kind == "sym" and after.text in _UNIT_LETTERS)
-            ):  # fmt: skip
-                words += ["/", after.text]
-                self.pos += 1
-            elif (
-                token.text == "-" and token.glued and (after := self._peek(1)) and after.kind == "word" and after.glued
-            ):
-                self.pos += 1  # "8-hour shift"
-                continue
-            elif token.text == "^" and words and words[-1] in KNOWN_SHORT:
-                self.pos += 2  # cm^2
-                words[-1] += "^2"
-                continue
-            else:
-                break
-            self.pos += 1
-        if not words:
-            self.pos = at
-            return ()
-        token = self._peek()
-        if token is None or token.kind in ("op", "rel", "close", "stop", "line", "comma", "colon", "bar") or (
-            token.kind == "word" and token.text in _CLAUSE
-        ) or token.kind == "open" or (
-            token.text in ("x", "X") and (after := self._peek(1)) and _is_factor(token, after)
-        ):  # fmt: skip
-            return tuple(words)
-        self.pos = at
-        return ()
-
-
-KNOWN_SHORT = vocabulary("cm mm km kg mg ml lb lbs oz ft in mi mph hr hrs min mins sec yd gal qt pt hp kmh")
-
 
 def _vulgar(text: str) -> Op:
     return Op("/", tuple(Num(int(part)) for part in text.split("/")))
-
-
-def _with_units(node: Node, words: tuple[str, ...]) -> Node:
-    if isinstance(node, Quantity):
-        return Quantity(node.body, node.units + words)
-    return Quantity(node, words)
 
 
 def _is_part(node: Node) -> bool:
@@ -406,11 +317,6 @@ def _is_part(node: Node) -> bool:
     if isinstance(node, Op) and node.op in ("%", "/", "mixed"):
         return True
     return isinstance(node, Num) and isinstance(node.value, Fraction) and node.value < 1
-
-
-def _is_factor(cross: Token, following: Token) -> bool:
-    """Whether what follows an `x` makes it a multiplication sign: "3 x 4", "3x4", "3 x (2/3)", but not "3x(2/3)"."""
-    return following.kind in ("num", "money") or (following.kind in ("open", "frac") and not cross.glued)
 
 
 def _ends_in_number(tokens: list[Token], pos: int) -> bool:

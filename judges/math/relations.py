@@ -8,10 +8,10 @@ points.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import Enum
+from dataclasses import dataclass
 from fractions import Fraction
 
+from tokenmill.judges.math.conversions import converted
 from tokenmill.judges.math.expressions import (
     READINGS,
     Exact,
@@ -30,27 +30,12 @@ from tokenmill.judges.math.expressions import (
     symbols,
     units,
 )
-from tokenmill.judges.math.units import UNITS, dimensions, ratios, size
+from tokenmill.judges.math.rounding import Knowledge, Truth, is_rounding, last_place, place, slack
+from tokenmill.judges.math.units import dimensions
 
 _POINTS = (Fraction(7, 3), Fraction(11, 5), Fraction(29, 13), Fraction(5, 17), Fraction(41, 7))
 _LOOSE = Fraction(1, 20)
 """Relative error allowed to `≈` between two calculations."""
-
-
-class Truth(Enum):
-    TRUE = "true"
-    FALSE = "false"
-    UNDECIDED = "undecided"
-
-
-@dataclass
-class Knowledge:
-    """What the text has established so far."""
-
-    values: dict[str, Exact] = field(default_factory=dict)
-    """Symbols with one unambiguous value."""
-    rounded: set[Num] = field(default_factory=set)
-    """Literals stated as roundings, whose error may show in later calculations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +48,19 @@ class Decision:
 
 
 def decide(left: Node, relation: str, right: Node, known: Knowledge) -> Decision:
-    """Decide `left relation right`; relation is one of = ≈ < > <= >= !=."""
+    """Decide `left relation right`; relation is one of = ≈ < > <= >= !=.
+
+    A lone symbol beside a relation of order or a unit is never contradicted: "for x > 0", though x = 0 in another case; "pi = 180
+    degrees".
+    """
+    decision = _decide(left, relation, right, known)
+    lone = isinstance(left, Sym) or isinstance(right, Sym)
+    if decision.truth is Truth.FALSE and lone and (relation not in ("=", "≈") or units(left) | units(right)):
+        return Decision(Truth.UNDECIDED, decision.left, decision.right)
+    return decision
+
+
+def _decide(left: Node, relation: str, right: Node, known: Knowledge) -> Decision:
     first: tuple[Exact, Exact] | None = None
     marked: set[str] | None = None
     for reading in READINGS:
@@ -85,8 +82,8 @@ def decide(left: Node, relation: str, right: Node, known: Knowledge) -> Decision
             return Decision(Truth.TRUE, a, b)
         first = first or (a, b)
     assert first is not None
-    if relation == "=" and _reconciled(left, right, *first, known):
-        return Decision(Truth.TRUE, *first)
+    if relation in ("=", "≈") and (truth := converted(left, relation, right, *first, known)):
+        return Decision(truth, *first)
     return Decision(Truth.UNDECIDED if _is_definition(left, right) else Truth.FALSE, *first)
 
 
@@ -113,101 +110,16 @@ def _holds(a: Exact, relation: str, b: Exact, left: Node, right: Node, known: Kn
             if lit is not None and lit.decimals and is_rounding(exact, other, node):
                 known.rounded.add(lit)
                 return True
-        return bool(known.rounded) and magnitude(a - b) <= _slack(left, right, known)
+        return bool(known.rounded) and magnitude(a - b) <= slack(left, right, known)
     if relation == "≈":
         for exact, node, other in ((a, right, b), (b, left, a)):
-            lit = literal(node)
-            if lit is not None and magnitude(exact - other) <= _place(lit, node):
-                known.rounded.add(lit)
+            step = last_place(node)
+            if step is not None and magnitude(exact - other) <= step:
+                known.rounded |= {lit} if (lit := literal(node)) else set()
                 return True
         close = magnitude(a - b) <= _LOOSE * max(magnitude(a), magnitude(b))
         return close and literal(left) is None and literal(right) is None
     return {"<": a < b, ">": a > b, "<=": a <= b, ">=": a >= b, "!=": a != b}[relation]
-
-
-def is_rounding(exact: Exact, stated: Exact, node: Node) -> bool:
-    """Whether the literal `node` of value `stated` rounds or truncates `exact`, which it cannot state in full."""
-    lit = literal(node)
-    if lit is None:
-        return False
-    step = Fraction(1, 10**lit.decimals) * (Fraction(1, 100) if "%" in units(node) else 1)
-    if (Fraction(exact) / step).denominator == 1:
-        return False
-    error = magnitude(exact - stated)
-    return error * 2 <= step or (error < step and magnitude(stated) < magnitude(exact))
-
-
-def _place(lit: Num, node: Node) -> Fraction:
-    """Weight of the last significant digit: 0.01 for 3.33, 100 for 1200, a hundredth of it if a percentage."""
-    if lit.decimals:
-        weight = Fraction(1, 10**lit.decimals)
-    else:
-        digits = str(lit.value)
-        weight = Fraction(10 ** (len(digits) - len(digits.rstrip("0")))) if lit.value else Fraction(1)
-    return weight / 100 if "%" in units(node) else weight
-
-
-def _slack(left: Node, right: Node, known: Knowledge) -> Fraction:
-    """How far both sides can differ because literals in them were rounded: first-order sum over those literals."""
-    total = Fraction(0)
-    for node in (left, right):
-        present = [num for num in _numerals(node) if num in known.rounded]
-        for num in dict.fromkeys(present):
-            step = Fraction(1, 10**num.decimals)
-            try:
-                low = evaluate(_replace(node, num, Num(num.value - step, num.decimals)), known.values)
-                high = evaluate(_replace(node, num, Num(num.value + step, num.decimals)), known.values)
-            except Undecidable:
-                return Fraction(0)
-            total += abs(Fraction(high) - low) / 2
-        lit = literal(node)
-        if total and lit is not None and lit not in known.rounded:
-            total += Fraction(1, 2 * 10**lit.decimals)
-    return total
-
-
-def _numerals(node: Node) -> list[Num]:
-    if isinstance(node, Num):
-        return [node]
-    if isinstance(node, Quantity):
-        return _numerals(node.body)
-    return [num for arg in node.args for num in _numerals(arg)] if isinstance(node, Op) else []
-
-
-def _replace(node: Node, old: Num, new: Num) -> Node:
-    if isinstance(node, Num):
-        return new if node == old else node
-    if isinstance(node, Quantity):
-        return Quantity(_replace(node.body, old, new), node.units)
-    return Op(node.op, tuple(_replace(arg, old, new) for arg in node.args)) if isinstance(node, Op) else node
-
-
-def _reconciled(left: Node, right: Node, a: Exact, b: Exact, known: Knowledge) -> bool:
-    """Whether the sides agree once their units are converted."""
-    here, there = units(left), units(right)
-    if not (here | there) & UNITS.keys():
-        return False
-    if b and a and (a / Fraction(b)) in ratios(here, there):
-        return True
-    for dimension in dimensions(here | there):
-        if dimension in ("share", "scale", "count"):
-            continue
-        try:
-            x = evaluate(_in_base(left, dimension), known.values)
-            y = evaluate(_in_base(right, dimension), known.values)
-        except Undecidable:
-            continue
-        if x == y:
-            return True
-    return False
-
-
-def _in_base(node: Node, dimension: str) -> Node:
-    """The expression with every quantity converted to the dimension's base unit."""
-    if isinstance(node, Quantity):
-        factor = size(node.units, dimension)
-        return node if factor is None else Op("*", (node.body, Num(factor)))
-    return Op(node.op, tuple(_in_base(arg, dimension) for arg in node.args)) if isinstance(node, Op) else node
 
 
 def _is_definition(left: Node, right: Node) -> bool:
@@ -246,13 +158,23 @@ def _decide_floats(left: Node, relation: str, right: Node, known: Knowledge) -> 
     else:
         below = a.real < b.real
         truth = Truth.TRUE if below == (relation in ("<", "<=")) else Truth.FALSE
+    if truth is Truth.FALSE and "log" in _operators(left) | _operators(right):
+        natural = _decide_floats(_natural(left), relation, _natural(right), known)
+        return natural if natural.truth is Truth.TRUE else Decision(truth, a, b)
     return Decision(truth, a, b)
+
+
+def _natural(node: Node) -> Node:
+    """The expression with every logarithm to the base e, as analysts write `log`."""
+    if isinstance(node, Quantity):
+        return Quantity(_natural(node.body), node.units)
+    return Op("ln" if node.op == "log" else node.op, tuple(map(_natural, node.args))) if isinstance(node, Op) else node
 
 
 def _rounds_to(a: complex, b: complex, literal_left: bool, lit: Num, relation: str) -> bool:
     """Whether the literal side is the other rounded or truncated; `≈` allows a whole unit of its last digit."""
     stated, exact = (a, b) if literal_left else (b, a)
-    step = float(_place(lit, lit))
+    step = float(place(lit, lit))
     error = abs(exact - stated)
     return error <= step * (1 if relation == "≈" else 0.5) or (error < step and abs(stated) < abs(exact))
 

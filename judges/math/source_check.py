@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from tokenmill.judges.math.answers import FinalAnswer, Value, final_answer, read_answer
+from tokenmill.judges.math.answer_forms import Value, final_answer, read_answer
+from tokenmill.judges.math.answers import FinalAnswer
 from tokenmill.judges.math.equalities import Equalities, finding
 from tokenmill.judges.math.expressions import Undecidable, evaluate
 from tokenmill.judges.math.mathml import from_mathml
 from tokenmill.judges.math.numerals import find_numerals
-from tokenmill.judges.math.relations import Truth
+from tokenmill.judges.math.rounding import Truth
 from tokenmill.schemas.verdicts import Finding, Verdict
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tokenmill.judges.math.expressions import Node, Quantity, literal
+from tokenmill.judges.math.expressions import Node, Op, Quantity, literal, symbols
 from tokenmill.judges.math.lexicon import vocabulary
 from tokenmill.judges.math.notation import Token, tokenize
 from tokenmill.judges.math.numerals import comma_decimal
 from tokenmill.judges.math.parser import NestedTooDeeply, NotAnExpression, Parser
+from tokenmill.judges.math.quantity_reader import CLAUSE
 
-_STARTERS = vocabulary("num sym open money frac func vulgar bar")
+_STARTERS = vocabulary("num sym open money frac func vulgar bar multiple")
 _BROKEN = frozenset(("bad", "func", "frac", "bar"))
 _ANNOTATION = re.compile(r"<<([^<>\n]{1,300})>>")
 _BEFORE_SIGN = frozenset(("line", "stop", "comma", "colon", "op", "rel", "open"))
@@ -22,6 +23,11 @@ _OPERATIONS = vocabulary(
     "subtracting adding multiplying dividing ratio square root"
 )
 _PREPOSITIONS = frozenset(("of", "by", "and", "from", "with", "to"))
+_CHANGING = vocabulary("remainder rem r mod dozen pairs of")
+"""Behind a number they make it another: "17 / 5 = 3 remainder 2"."""
+_VERBS = vocabulary("is are gives makes leaves yields")
+"""Verbs that state the result of a calculation: "14 percent of 50 is 7"."""
+_ABOUT = vocabulary("about approximately roughly around nearly almost")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,8 @@ class Chain:
     relations: tuple[str, ...]
     listed: bool = False
     """More values follow the last ("x = 3 or 5")."""
+    spoken: bool = False
+    """Stated by a verb, whose sentence may go on in words that are not read."""
 
 
 def find_chains(text: str, language: str = "en") -> list[Chain]:
@@ -89,8 +97,8 @@ def _scan(tokens: list[Token], comma: bool, offset: int) -> list[Chain]:
             i += 1
             continue
         continued = j + 1 < n and tokens[j].kind == "line" and tokens[j + 1].kind == "rel"
-        if continued or (j < n and tokens[j].kind == "rel"):
-            whole = not _cut_left(tokens, i, node)
+        if continued or _relation(tokens, j, node)[0]:
+            whole = not _cut_left(tokens, i, node, tokens[j].kind == "word")
             member = Member(node, offset + token.start, offset + tokens[j - 1].end, whole)
             i = _chain(parser, member, j + continued, offset, chains)
         else:
@@ -106,13 +114,43 @@ def _is_sign(tokens: list[Token], i: int) -> bool:
     return before in _BEFORE_SIGN
 
 
+def _relation(tokens: list[Token], at: int, left: Node | None) -> tuple[str, int]:
+    """The relation that stands at token `at` and how many tokens it takes; ("", 0) for none.
+
+    A verb is one between a calculation (`left`) and a number, and "= about" is an approximation.
+    """
+    if at >= len(tokens):
+        return "", 0
+    token = tokens[at]
+    about = at + 2 < len(tokens) and tokens[at + 1].text in _ABOUT and tokens[at + 2].kind in ("num", "money")
+    if token.kind == "rel":
+        return ("≈", 2) if about and token.text in "=≈" else (token.text, 1)
+    if token.kind != "word" or token.math or token.text not in _VERBS or left is None or not _calculates(left):
+        return "", 0
+    if about:
+        return "≈", 2
+    return ("=", 1) if at + 1 < len(tokens) and tokens[at + 1].kind in ("num", "money") else ("", 0)
+
+
+def _calculates(node: Node) -> bool:
+    return (
+        literal(node) is None
+        and isinstance(node.body if isinstance(node, Quantity) else node, Op)
+        and not symbols(node)
+    )
+
+
 def _chain(parser: Parser, first: Member | None, at: int, offset: int, chains: list[Chain]) -> int:
     """Read relations and members from the relation at token `at`; return the first token not consumed."""
     tokens, n = parser.tokens, len(parser.tokens)
     members: list[Member] = [first] if first else []
     relations: list[str] = []
-    while at < n and tokens[at].kind == "rel":
-        start = at + 1
+    spoken = tokens[at].kind == "word"
+    while True:
+        relation, width = _relation(tokens, at, first.node if first and not relations else None)
+        if not relation:
+            break
+        start = at + width
         if start < n and tokens[start].kind == "line":
             start += 1
         try:
@@ -123,9 +161,9 @@ def _chain(parser: Parser, first: Member | None, at: int, offset: int, chains: l
         except (NotAnExpression, RecursionError):
             at = start
             break
-        whole = not _cut_right(tokens, end)
+        whole = not _cut_right(tokens, end, spoken) and not (spoken and literal(node) is None)
         if members:
-            relations.append(tokens[at].text)
+            relations.append(relation)
         members.append(Member(node, offset + tokens[start].start, offset + tokens[end - 1].end, whole))
         at = end
         if not whole:
@@ -133,7 +171,7 @@ def _chain(parser: Parser, first: Member | None, at: int, offset: int, chains: l
         if at + 1 < n and tokens[at].kind == "line" and tokens[at + 1].kind == "rel":
             at += 1
     if relations:
-        chains.append(Chain(tuple(members), tuple(relations), _is_list(tokens, at)))
+        chains.append(Chain(tuple(members), tuple(relations), _is_list(tokens, at), spoken))
     return at
 
 
@@ -152,13 +190,22 @@ def _after_unreadable(tokens: list[Token], i: int) -> int:
     return i
 
 
-def _cut_left(tokens: list[Token], i: int, node: Node) -> bool:
+def _cut_left(tokens: list[Token], i: int, node: Node, spoken: bool) -> bool:
     """Whether something before token `i` belongs to the expression that starts there but could not be read."""
+    in_words = tokens[i].kind == "multiple" or (tokens[i].kind == "vulgar" and tokens[i].end - tokens[i].start > 1)
+    if in_words and isinstance(node, Op) and node.op in "+-":
+        return True  # "half of 20 - 4": of which?
+    if spoken and any(token.text in _OPERATIONS | _LEADING for token in tokens[max(0, i - 8) : i]):
+        return True
     if i == 0:
         return False
     before = tokens[i - 1]
     if before.kind == "op":
         return not (before.text in "-*" and (i == 1 or tokens[i - 2].kind in ("line", "stop")))
+    if before.text in "'’" and before.glued and tokens[i].glued:
+        return True  # f'(3)
+    if before.kind == "word" and tokens[i].kind == "open" and tokens[i].glued:
+        return True  # corr(3)
     if before.kind in _BROKEN or (before.kind == "close" and before.glued and before.math):
         return True
     if before.kind in ("num", "vulgar") or (before.kind == "sym" and tokens[i].kind in ("num", "open")):
@@ -174,7 +221,7 @@ def _cut_left(tokens: list[Token], i: int, node: Node) -> bool:
     return False
 
 
-def _cut_right(tokens: list[Token], end: int) -> bool:
+def _cut_right(tokens: list[Token], end: int, spoken: bool) -> bool:
     """Whether the text goes on in a way that changes the value of an expression that ended before token `end`."""
     if end >= len(tokens):
         return False
@@ -189,15 +236,9 @@ def _cut_right(tokens: list[Token], end: int) -> bool:
         return True
     if token.kind == "colon" and token.glued:
         return end + 1 < len(tokens) and tokens[end + 1].kind == "num"
-    return token.kind == "word" and token.text in (
-        "remainder",
-        "rem",
-        "r",
-        "mod",
-        "dozen",
-        "pairs",
-        "of",
-    )
+    if token.kind != "word":
+        return False
+    return token.text in _CHANGING or (spoken and (token.text not in CLAUSE or token.text in ("than", "as")))
 
 
 def _is_list(tokens: list[Token], at: int) -> bool:

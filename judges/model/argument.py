@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tokenmill.inference.call import Message
 from tokenmill.judges.model.quotes import plain, stands_in
-from tokenmill.judges.model.voting import Claim, JudgeUndecided, Misquoted, QuotingJudge, line
+from tokenmill.judges.model.voting import Case, Claim, JudgeUndecided, Misquoted, QuotingJudge, block, line
+from tokenmill.prompts.fence import defuse, fence
 from tokenmill.schemas.answer_schema import TEXT, array, choice, record
+
+from tokenmill import prompts
 
 __all__ = ["CHECK", "KINDS", "SCHEMA", "Gaps", "JudgeUndecided"]
 
@@ -23,14 +27,17 @@ _FAULT = record(
     rewrite_quote=TEXT,
     severity=choice(["minor", "major"]),
 )
-SCHEMA = record(faults=array(_FAULT, 16))
+_ANSWER = record(question={"type": "integer"}, verdict=choice(("right", "wrong", "unclear")))
+SCHEMA = record(answers=array(_ANSWER, 8), faults=array(_FAULT, 16))
 """What a judge answers."""
+_OF_A_QUESTION = {"condition_unused": "content_lost"}
+"""The fault that a question's answer `wrong` shows, by its kind; else a false step."""
 
 
 @dataclass(frozen=True)
 class Gaps(QuotingJudge):
     """Refuses with the kind of the first major fault: `false_step`, `argument_gap`, `content_lost`, `leftover_kept` or
-    `source_wrong` (the source itself errs, which no rewriting helps)."""
+    `source_wrong` (the source itself errs, which no rewriting helps). A question answered with `wrong` refuses, too."""
 
     prompt: str = "math/judge"
 
@@ -44,6 +51,31 @@ class Gaps(QuotingJudge):
         "leftover_kept": "Leave out what is no mathematics",
         "source_wrong": "The source is wrong",
     }
+
+    def render(self, case: Case) -> list[Message]:
+        asked = "\n".join(f"{number}. {defuse(q.text)}" for number, q in enumerate(case.questions, 1))
+        return prompts.load(self.prompt).render(
+            title=block(case.title, "title"),
+            context=block(case.context, "context"),
+            source=fence(case.source, "source"),
+            rewrite=fence(case.rewrite, "rewrite"),
+            checked=block(case.checked, "checked"),
+            questions=block(asked, "questions"),
+        )
+
+    def answered(self, answer: dict[str, Any], case: Case) -> list[Claim]:
+        """What is wrong refuses; what the note leaves unclear is a minor gap."""
+        claims = []
+        for item in answer["answers"]:
+            if item["verdict"] == "right" or not 1 <= item["question"] <= len(case.questions):
+                continue
+            question = case.questions[item["question"] - 1]
+            wrong = item["verdict"] == "wrong"
+            kind = _OF_A_QUESTION.get(question.kind, "false_step") if wrong else "argument_gap"
+            claims.append(
+                Claim(kind, f"{item['verdict']}: {line(question.text)}", question.source, question.rewrite, wrong)
+            )
+        return claims
 
     def verify(
         self, answer: dict[str, Any], source: str, rewrite: str, known: str = ""

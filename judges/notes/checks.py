@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from tokenmill.judges.form.language import UNDETERMINED
 from tokenmill.judges.math import Equalities, FinalAnswer, NumbersUsed, SourceConsistent
-from tokenmill.judges.math.answers import Words, final_answer, read_answer
+from tokenmill.judges.math.answer_forms import Words, final_answer, read_answer
 from tokenmill.judges.math.mathml import from_mathml
 from tokenmill.judges.math.notation import hide, prose
 from tokenmill.judges.notes.form import NoteForm
-from tokenmill.schemas.math import Note, NoteTask, Problem
+from tokenmill.schemas.math import OPTIONAL, Note, NoteTask, Problem
 from tokenmill.schemas.verdicts import Finding, Verdict
 
 _READ = 40_000
@@ -61,21 +61,34 @@ class NoteChecks:
     derivation: SourceConsistent = field(default_factory=SourceConsistent)
 
     def __call__(
-        self, task: NoteTask, source: str, answer: str, note: Note, text: str, *, system: str = ""
+        self,
+        task: NoteTask,
+        source: str,
+        answer: str,
+        note: Note,
+        text: str,
+        *,
+        system: str = "",
+        judged: bool = False,
+        fields: Sequence[str] = OPTIONAL,
     ) -> list[Verdict]:
         """Judge `note`, rendered as `text`, made of the English `source`: a question with its `answer`, or a passage.
+
+        `fields` are those to be filled of the ones that a note may leave out. Where a judge follows (`judged`), numbers of the
+        source that the note lacks are for him to weigh (`questions.evidence`).
 
         Raises:
             ValueError: the note is longer than the symbolic checks read.
         """
         if not text:
             return [self._nothing(source)]
-        verdicts = self.form(f"{source}\n\n{answer}" if answer else source, note, text, system)
-        verdicts.append(self.numbers(source, text, note.unused))
+        verdicts = self.form(f"{source}\n\n{answer}" if answer else source, note, text, system, fields)
+        if not judged:
+            verdicts.append(self.numbers(source, text, note.unused))
         equalities = self.equalities(text)
         verdicts.append(equalities)
         if task.is_pair:
-            verdicts += self._answer(task.problem, note)
+            verdicts += self._answer(task.problem, source, note)
             if note.answer and equalities.passed:
                 verdicts.append(self._derivation(note))
         return verdicts
@@ -89,13 +102,13 @@ class NoteChecks:
         checked = [self.form.injection(source, text), self.form.language("", prose(text[:_READ]), "en")]
         return checked + ([circles] if circles.passed or circles.reason == "repeats_itself" else [])
 
-    def _answer(self, problem: Problem, note: Note) -> list[Verdict]:
-        """The final answer is the source's. An answer in words (a proof, a sentence with several numbers) that is not
-        plainly the same is left to the judge."""
+    def _answer(self, problem: Problem, question: str, note: Note) -> list[Verdict]:
+        """The final answer is the source's, in the unit that the English `question` asks for. An answer in words (a proof, a
+        sentence with several numbers) that is not plainly the same is left to the judge."""
         gold = final_answer(problem.answer)
         if not gold:
             return []
-        verdict = self.answer(problem.answer, note.answer, problem.language)
+        verdict = self.answer(problem.answer, note.answer, problem.language, question=question)
         in_words = bool(note.answer) and isinstance(read_answer(gold, problem.language), Words)
         return [] if in_words and not verdict.passed else [verdict]
 

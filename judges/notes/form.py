@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -13,11 +13,11 @@ from tokenmill.judges.form.injection import Injection
 from tokenmill.judges.form.language import Language
 from tokenmill.judges.form.truncation import Truncation
 from tokenmill.judges.form.words import release
-from tokenmill.judges.math.answers import Value, read_answer
+from tokenmill.judges.math.answer_forms import Value, read_answer
 from tokenmill.judges.math.expressions import Undecidable, evaluate
 from tokenmill.judges.math.notation import hide, prose
 from tokenmill.judges.math.numbers import note_values
-from tokenmill.schemas.math import Note
+from tokenmill.schemas.math import OPTIONAL, Note
 from tokenmill.schemas.verdicts import Finding, Verdict
 
 CHECK = "note_form"
@@ -37,13 +37,16 @@ class NoteForm:
     language: Language = field(default_factory=Language)
     truncation: Truncation = field(default_factory=Truncation)
 
-    def __call__(self, source: str, note: Note, text: str, prompt_text: str = "") -> list[Verdict]:
-        """Judge `note`, rendered as `text`, made from the English `source`; `prompt_text` is our wording around it."""
+    def __call__(
+        self, source: str, note: Note, text: str, prompt_text: str = "", fields: Sequence[str] = OPTIONAL
+    ) -> list[Verdict]:
+        """Judge `note`, rendered as `text`, made from the English `source`; `prompt_text` is our wording around it, `fields` are
+        those that must be filled of the ones that a note may leave out."""
         verdicts = [
             self.injection(source, text, prompt_text),
             self.commentary(source, text),
             self.language("", prose(text), "en"),
-            self.fields(note),
+            self.fields(note, fields),
         ]
         circles = self.truncation(source, text)
         # Whether prose ends with a full stop says nothing of a note, whose last line may be a formula.
@@ -52,9 +55,9 @@ class NoteForm:
         release()
         return verdicts
 
-    def fields(self, note: Note) -> Verdict:
+    def fields(self, note: Note, fields: Sequence[str] = OPTIONAL) -> Verdict:
         """The verdict on the fields themselves."""
-        findings = (*_blank(note), *_broken(note), *_markup(note), *_repeated(note), *_differing(note))
+        findings = (*_blank(note, fields), *_broken(note), *_markup(note), *_repeated(note), *_differing(note))
         if not findings:
             return Verdict(CHECK, True, 1.0)
         return Verdict(CHECK, False, round(1 / (1 + len(findings)), 4), findings[0].kind, findings)
@@ -71,11 +74,11 @@ def _texts(note: Note) -> Iterator[tuple[str, str]]:
         yield f"work of step {number}", step.work
 
 
-def _blank(note: Note) -> Iterator[Finding]:
+def _blank(note: Note, fields: Sequence[str]) -> Iterator[Finding]:
     if not note.steps:
         yield Finding("incomplete_note", "Give the steps.")
     for name, text in _texts(note):
-        if name != "answer" and not text.strip():
+        if name != "answer" and (name not in OPTIONAL or name in fields) and not text.strip():
             yield Finding("incomplete_note", f"Fill in: {name}.")
 
 

@@ -1,12 +1,13 @@
 """Mathematics as learning notes, and other languages into English (Kimi K2 report, section 2.2, after SwallowMath).
 
-problems and texts | draw styles | check the source, translate, write, verify, repair | data, rejected, failed
+problems and texts | draw styles and shapes | check the source, translate, write, verify, repair | data, rejected, failed
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import cycle
 
 import apache_beam as beam
 from apache_beam.coders import registry
@@ -21,7 +22,7 @@ from tokenmill import prompts
 for row_type in (NoteTask, LearningNote, RefusedNote):
     registry.register_row(row_type)
 
-STYLES = "math/styles"
+STYLES, SHAPES = "math/styles", "math/shapes"
 
 
 @dataclass(frozen=True)
@@ -38,15 +39,18 @@ class MathNotes:
             raise ValueError(f"there are {most} styles, so a source can have 1 to {most} notes, not {self.notes}")
 
     def tasks(self, problem: Problem) -> Iterator[NoteTask]:
-        """One task for each note of a source; the first n styles of a longer draw are the draw of n."""
+        """One task for each note of a source, in another style and, while there are any, another shape; the first n of a longer
+        draw are the draw of n."""
         styles = shuffled(prompts.names(STYLES), self.step.seed, problem.id, STYLES)
-        for index, style in enumerate(styles[: self.notes]):
-            yield NoteTask(problem, index, style)
+        fitting = [name for name in prompts.names(SHAPES) if problem.question or prompts.load(name).meta["documents"]]
+        shapes = cycle(shuffled(fitting, self.step.seed, problem.id, SHAPES))
+        for index, (style, shape) in enumerate(zip(styles[: self.notes], shapes, strict=False)):
+            yield NoteTask(problem, index, style, shape)
 
 
 def build(config: MathNotes, flow: Flow) -> None:
     """The whole job."""
     problems, unreadable = flow.read()
-    tasks = problems | "Draw styles" >> beam.FlatMap(config.tasks).with_output_types(NoteTask)
+    tasks = problems | "Draw styles and shapes" >> beam.FlatMap(config.tasks).with_output_types(NoteTask)
     written = tasks | "Write notes" >> Rollout(config.step, flow.models)
     flow.write_rolled(written, unreadable, LearningNote, RefusedNote)

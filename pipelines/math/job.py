@@ -13,8 +13,9 @@ from tokenmill.judges.model.disputes import Dispute
 from tokenmill.judges.model.faithfulness import Claims
 from tokenmill.judges.model.voting import REPAIR
 from tokenmill.judges.notes.checks import SourceChecks
-from tokenmill.pipelines.math.dag import STYLES, MathNotes, build
-from tokenmill.pipelines.math.note import NOTE, PASSAGE, Part, WriteNote, foreign
+from tokenmill.pipelines.math.dag import SHAPES, STYLES, MathNotes, build
+from tokenmill.pipelines.math.note import WriteNote, foreign
+from tokenmill.pipelines.math.note_request import NOTE, PASSAGE, Part
 from tokenmill.pipelines.math.parse import ProblemParser
 from tokenmill.pipelines.math.translate import Translate
 from tokenmill.pipelines.rollouts.chunking import count_tokens
@@ -83,7 +84,7 @@ def job(options: MathOptions) -> Job:
         dispute=None if judge is None else Dispute(),
     )
     config = MathNotes(step, options.notes)
-    used = [NOTE, PASSAGE, REPAIR, *step.translate.prompt_names, *prompts.names(STYLES)]
+    used = [NOTE, PASSAGE, REPAIR, *step.translate.prompt_names, *prompts.names(STYLES), *prompts.names(SHAPES)]
     if judge is not None:
         used += [*judge.prompt_names, DISPUTE]
     return Job(
@@ -104,7 +105,8 @@ def job(options: MathOptions) -> Job:
             "columns": asdict(parser),
             "judge_votes": 0 if judge is None else options.votes,
             "translation": {name: getattr(step.translate, name) for name in ("temperature", "top_p")},
-            **{name: getattr(step, name) for name in ("tail_tokens", "before_tokens", "temperature", "top_p")},
+            **asdict(step.request),
+            **{name: getattr(step, name) for name in ("temperature", "top_p")},
         },
         notes=too_small(options.llm, "write notes that pass"),
     )
@@ -139,7 +141,7 @@ def estimate(step: WriteNote, task: NoteTask) -> tuple[dict[str, Plan], dict[str
             translated += Plan(1, prompt, round(piece.tokens * 1.1))
             if step.translate.judge is not None:
                 judged += _judged(step.translate.judge, piece.tokens * 2.1)
-        written += Plan(1, _tokens(step.messages(task, part, before)), piece.tokens + GROWTH)
+        written += Plan(1, _tokens(step.request(task, part, before)), piece.tokens + GROWTH)
         if step.judge is not None:
             judged += _judged(step.judge, piece.tokens * 2 + GROWTH)
         before = piece.body

@@ -10,10 +10,8 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
-import orjson
 from tokenmill.inference.call import Ask
 from tokenmill.inference.structured import ask_json
 from tokenmill.judges.form.language import UNDETERMINED, detect
@@ -23,40 +21,21 @@ from tokenmill.judges.model.argument import Gaps
 from tokenmill.judges.model.disputes import Dispute
 from tokenmill.judges.model.voting import REPAIR
 from tokenmill.judges.notes.checks import NoteChecks, SourceChecks
-from tokenmill.pipelines.math.note_text import render, tidied, to_json
+from tokenmill.judges.notes.questions import evidence
+from tokenmill.pipelines.math.note_request import NOTE, PASSAGE, NoteRequest, Part, system_part
+from tokenmill.pipelines.math.note_text import Form, render, tidied, to_json
 from tokenmill.pipelines.math.translate import Translate
 from tokenmill.pipelines.rollouts.chunking import Chunk, chunk, count_tokens, tail
 from tokenmill.pipelines.rollouts.progress import Progress, Refusal
-from tokenmill.pipelines.rollouts.repair import corrections, write_and_repair
+from tokenmill.pipelines.rollouts.repair import write_and_repair
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
-from tokenmill.prompts.fence import fence
 from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.math import NOTE_SCHEMA, LearningNote, Note, NoteTask, Problem, RefusedNote
 from tokenmill.schemas.verdicts import WHOLE, Verdict, first_refusal
 
-from tokenmill import prompts
-
-NOTE, PASSAGE = "math/note", "math/passage"
 NO_NOTE = "(No note: nothing in this passage was taken for mathematics.)"
 """What the judge sees for a passage of which no note was made."""
 _WORDS = re.compile(r"(?<!\\)\b[^\W\d_]{2,}")
-
-
-@dataclass(frozen=True)
-class Part:
-    """What one note is written of, in English: a question with its answer, or a passage of a document."""
-
-    source: str
-    answer: str = ""
-    index: int = WHOLE
-    position: str = ""
-    """`2 / 5`; empty for a problem."""
-    before: str = ""
-    """The source before the passage."""
-
-    @property
-    def text(self) -> str:
-        return f"{self.source}\n\n{self.answer}" if self.answer else self.source
 
 
 @dataclass
@@ -82,10 +61,7 @@ class WriteNote:
     """Target size of a passage of a document."""
     repairs: int = 2
     """Further attempts at a note that a check refused."""
-    tail_tokens: int = 200
-    """How much of the notes already written the next passage sees."""
-    before_tokens: int = 96
-    """How much of the source before the passage it sees."""
+    request: NoteRequest = field(default_factory=NoteRequest)
     temperature: float = 0.4
     top_p: float = 0.95
     source_checks: SourceChecks = field(default_factory=SourceChecks)
@@ -168,7 +144,7 @@ class WriteNote:
         async def write(earlier: Note | None, verdicts: Sequence[Verdict], params: dict[str, Any]) -> Note:
             answer = await ask_json(
                 progress,
-                self.messages(task, part, progress.text, earlier, verdicts),
+                self.request(task, part, progress.text, earlier, verdicts),
                 NOTE_SCHEMA,
                 to="writer",
                 tries=2,
@@ -176,11 +152,11 @@ class WriteNote:
                 **params,
             )
             progress.attempts += len(answer.answers)
-            return tidied(Note.of(answer.value))
+            return tidied(Note.of(answer.value), self._form(task).fields)
 
         async def verify(note: Note) -> list[Verdict]:
             verdicts = await self._verdicts(task, part, note, self._rendered(task, note, progress), progress)
-            if self.dispute and note.answer and {v.check for v in verdicts if not v.passed} == {"final_answer"}:
+            if self.dispute and note.answer and {v.reason for v in verdicts if not v.passed} == {"wrong_answer"}:
                 # The same answer again after the correction: a further attempt would bring it once more.
                 if answers and self.dispute.same.same(answers[-1], note.answer):
                     verdicts.append(await self.dispute(part.source, part.answer, note.answer, progress))
@@ -197,53 +173,52 @@ class WriteNote:
     async def _verdicts(self, task: NoteTask, part: Part, note: Note, text: str, progress: _Written) -> list[Verdict]:
         """Verdicts on one note, cheapest checks first; a refusal spares the judge."""
         # In a thread: a question to the algebra process may take half a second.
-        system = _system(NOTE if part.answer else PASSAGE)
-        verdicts = await asyncio.to_thread(self.checks, task, part.source, part.answer, note, text, system=system)
+        verdicts = await asyncio.to_thread(
+            self.checks,
+            task,
+            part.source,
+            part.answer,
+            note,
+            text,
+            system=system_part(part.prompt),
+            judged=self.judge is not None,
+            fields=self._form(task).fields,
+        )
         if self.judge is not None and first_refusal(verdicts) is None:
+            told = await asyncio.to_thread(evidence, part.source, part.answer, note, part.before)
             left_out = "\n".join(("The note says that it left out:", *note.unused)) if note.unused else ""
-            context = "\n\n".join(filter(None, (part.before, tail(progress.text, self.tail_tokens), left_out)))
+            context = "\n\n".join(filter(None, (part.before, tail(progress.text, self.request.tail_tokens), left_out)))
             title = task.problem.title
-            verdicts.append(await self.judge(part.text, text or NO_NOTE, context, progress, title=title))
+            verdicts.append(
+                await self.judge(
+                    part.text,
+                    text or NO_NOTE,
+                    context,
+                    progress,
+                    title=title,
+                    questions=told.questions,
+                    checked=told.checked,
+                )
+            )
         return verdicts
 
     def _rendered(self, task: NoteTask, note: Note, progress: _Written) -> str:
         """A note in its place: the first stands under the document's title, the others after it. Empty for no note."""
         title = task.problem.title
         if task.is_pair:
-            return render(note, task.style, title=title)
+            return render(note, self._form(task), title=title)
         if not note.steps:
             return ""
-        text = render(note, task.style, level=2)
+        text = render(note, self._form(task, len(progress.notes)), level=2)
         return f"# {title}\n\n{text}" if title and not progress.notes else text
 
-    def messages(
-        self, task: NoteTask, part: Part, notes: str, earlier: Note | None = None, refusals: Sequence[Verdict] = ()
-    ) -> list[dict[str, str]]:
-        """The messages of one call for a note; `notes` are those already written of the document.
-
-        The system part is the same for all sources in one style, so that endpoints can keep its prefix; everything that
-        comes from sources is fenced.
-        """
-        common = {
-            "style": prompts.load(task.style).text,
-            "title": _block(task.problem.title, "title"),
-            "earlier": _block(orjson.dumps(earlier).decode() if earlier else "", "earlier"),
-            "findings": corrections(refusals),
-        }
-        if part.answer:
-            blocks = {"problem": fence(part.source, "problem"), "solution": fence(part.answer, "solution")}
-            return prompts.load(NOTE).render(**common, **blocks)
-        return prompts.load(PASSAGE).render(
-            **common,
-            position=part.position,
-            source_before=_block(tail(part.before, self.before_tokens), "source-before") if part.before else "",
-            notes_so_far=_block(tail(notes, self.tail_tokens), "notes-so-far") if notes else "",
-            passage=fence(part.source, "passage"),
-        )
+    def _form(self, task: NoteTask, place: int = 0) -> Form:
+        """Shape and style of the task, labels drawn for its note in this place."""
+        return Form(task.shape, task.style, (self.seed, task.id, place))
 
     def prompt_names(self, task: NoteTask) -> list[str]:
         """Names of the prompts that a task may use."""
-        names = [NOTE if task.is_pair else PASSAGE, task.style, REPAIR]
+        names = [NOTE if task.is_pair else PASSAGE, task.style, task.shape, REPAIR]
         if foreign(task.problem):
             names += self.translate.prompt_names
         if self.judge is not None:
@@ -265,6 +240,7 @@ class WriteNote:
             "source_language": problem.language,
             "translation": progress.translation.strip(),
             "style": task.style.rpartition("/")[2],
+            "shape": task.shape.rpartition("/")[2],
             "judge_model": self.judge_model,
             **progress.columns(problem, self.model, self.prompt_names(task), self.seed, chunks),
         }
@@ -288,13 +264,3 @@ def unrepairable(verdicts: Sequence[Verdict]) -> bool:
 def _refused(verdicts: Sequence[Verdict], stage: str, source: str, text: str) -> Refusal | None:
     verdict = first_refusal(verdicts)
     return Refusal(stage, WHOLE, source, text, verdict) if verdict else None
-
-
-def _block(text: str, label: str) -> str:
-    return f"{fence(text, label)}\n\n" if text.strip() else ""
-
-
-@lru_cache(maxsize=16)
-def _system(name: str) -> str:
-    """Our own wording around the sources, to see it leak. The style is left out: notes are meant to follow it."""
-    return next(text for role, text in prompts.load(name).parts if role == "system")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from typing import NamedTuple
 
 import orjson
-from tokenmill.schemas.math import Note, Step
+from tokenmill.schemas.draws import pick
+from tokenmill.schemas.math import OPTIONAL, Note, Step
 
 from tokenmill import prompts
 
@@ -17,6 +19,24 @@ _RETURN = re.compile(r"\r(?=[A-Za-z])")
 _LABEL = re.compile(r"^\s*(?:#{1,6}\s+|(?:\**step\s+\d{1,2}\s*[:.)–—-]+\**|\d{1,2}[.)])\s+)", re.IGNORECASE)
 _BARE = re.compile(r"[^\n]{0,200}\\(?:frac|dfrac|tfrac|sqrt|pi|cdot|times|boxed|left|infty|log|ln|sin|cos)(?![A-Za-z])")
 _PLACE = re.compile(r"\{(reason|work)\}")
+_FIELD = re.compile(r"\{\{(\w+)\}\}")
+_DRAWN_OR_FIELD = re.compile(r"\[\[([^\[\]]+)\]\]|\{\{(\w+)\}\}")
+
+
+class Form(NamedTuple):
+    """How a note is written and set."""
+
+    shape: str
+    """Name of the prompt that says which fields a note has, in which order, and under which labels."""
+    style: str
+    """Name of the prompt that says how they are worded."""
+    draw: tuple[object, ...] = ()
+    """What the labels are drawn for."""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields, of those that not every shape uses, that this one does."""
+        return tuple(prompts.load(self.shape).meta["fields"])
 
 
 def restore_latex(text: str) -> str:
@@ -31,18 +51,22 @@ def restore_latex(text: str) -> str:
     return _NEWLINE.sub(r"\\n", _TAB.sub(r"\\t", _RETURN.sub(r"\\r", text)))
 
 
-def tidied(note: Note) -> Note:
-    """The note with lost backslashes restored, and without headings and step numbers inside its fields."""
+def tidied(note: Note, fields: Sequence[str]) -> Note:
+    """The note with lost backslashes restored, without headings and step numbers inside its fields, and of the fields that
+    shapes may leave out only those in `fields`."""
 
     def tidy(text: str) -> str:
         return _LABEL.sub("", restore_latex(text).strip()).strip()
 
-    plain = {name: tidy(getattr(note, name)) for name in ("title", "asked", "idea", "result", "check", "remark")}
+    plain = {
+        name: tidy(getattr(note, name)) if name not in OPTIONAL or name in fields else ""
+        for name in ("title", "asked", "idea", "result", "check", "remark")
+    }
     return replace(
         note,
         **plain,
         answer=_marked(tidy(note.answer)),
-        known=tuple(filter(None, map(tidy, note.known))),
+        known=tuple(filter(None, map(tidy, note.known))) if "known" in fields else (),
         steps=tuple(Step(tidy(step.reason), tidy(step.work)) for step in note.steps),
         unused=tuple(filter(None, map(tidy, note.unused))),
     )
@@ -58,24 +82,40 @@ def to_json(*notes: Note) -> str:
     return orjson.dumps(list(notes)).decode()
 
 
-def render(note: Note, style: str, *, level: int = 1, title: str = "") -> str:
-    """Markdown of one note under the headings of its style (a prompt's name); `level` is that of its title.
+def render(note: Note, form: Form, *, level: int = 1, title: str = "") -> str:
+    """Markdown of one note in its shape and style; `level` is that of its title, `title` goes before the note's own.
 
-    `title` goes before the note's own.
+    A block of the shape of which the note says nothing is left out with its label.
     """
-    headings, step = _layout(style)
-    sections = (
-        ("asked", note.asked),
-        ("known", "\n".join(f"- {_indented(item, 2)}" for item in note.known)),
-        ("idea", note.idea),
-        ("steps", "\n".join(f"{n}. {_indented(_step(s, step), 3)}" for n, s in enumerate(note.steps, 1))),
-        ("result", "\n\n".join(filter(None, (note.result, note.answer and f"**{note.answer}**")))),
-        ("check", note.check),
-        ("remark", note.remark),
-    )
-    parts = [f"{'#' * level} {text}" for text in (title or note.title,) if text]
-    parts += [f"{'#' * (level + 1)} {headings[name]}\n\n{text}" for name, text in sections if text]
-    return "\n\n".join(parts)
+    shape, style = prompts.load(form.shape).meta, prompts.load(form.style).meta
+    texts = {
+        "title": title or note.title,
+        "asked": note.asked,
+        "known": "\n".join(f"- {_indented(item, 2)}" for item in note.known),
+        "idea": note.idea,
+        "steps": _ARRANGED[shape["steps"]]([_step(step, style["step"]) for step in note.steps]),
+        "result": note.result,
+        "answer": note.answer and f"**{note.answer}**",
+        "check": note.check,
+        "remark": note.remark,
+    }
+    blocks = []
+    for place, block in enumerate(shape["layout"].strip().split("\n\n")):
+        if any(texts[name] for name in _FIELD.findall(block)):
+            blocks.append(_block(block, texts, level, (*form.draw, form.shape, place)))
+    return "\n\n".join(blocks)
+
+
+def _block(layout: str, texts: dict[str, str], level: int, draw: tuple[object, ...]) -> str:
+    """One block, its label drawn and its fields substituted in one pass; a label on a line of its own stands before a list."""
+
+    def filled(match: re.Match[str]) -> str:
+        return pick(match[1].split(" | "), *draw) if match[1] else texts[match[2]]
+
+    text = _DRAWN_OR_FIELD.sub(filled, layout)
+    head, newline, rest = text.partition("\n") if "\n" in layout else (text, "", "")
+    head = re.sub("^#", "#" * level, head)
+    return f"{head}\n\n{rest}" if newline else head
 
 
 def _step(step: Step, layout: str) -> str:
@@ -89,7 +129,17 @@ def _indented(text: str, width: int) -> str:
     return text.replace("\n", "\n" + " " * width)
 
 
-@lru_cache(maxsize=64)
-def _layout(style: str) -> tuple[dict[str, str], str]:
-    meta = prompts.load(style).meta
-    return meta["headings"], meta["step"]
+def _numbered(steps: list[str]) -> str:
+    return "\n".join(f"{n}. {_indented(step, 3)}" for n, step in enumerate(steps, 1))
+
+
+def _bullets(steps: list[str]) -> str:
+    return "\n".join(f"- {_indented(step, 2)}" for step in steps)
+
+
+_ARRANGED: dict[str, Callable[[list[str]], str]] = {
+    "numbered": _numbered,
+    "bullets": _bullets,
+    "paragraphs": "\n\n".join,
+}
+"""How a shape may arrange its steps."""

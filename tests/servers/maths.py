@@ -124,7 +124,7 @@ class Teacher:
     """Scripted answers: true notes and translations from the writer, no complaint from the judge.
 
     `spoil(note, body)` may change a note, `translate(text, body)` a translation, `judge(body)` gives the judge's faults,
-    `dispute(body)` settles stated answers.
+    `settle(question)` his word on a question, `dispute(body)` settles stated answers.
     """
 
     def __init__(
@@ -133,8 +133,9 @@ class Teacher:
         translate: Callable[[str, dict], str] = lambda text, body: english(text),
         judge: Callable[[dict], list] = lambda body: [],
         dispute: Callable[[dict], dict] | None = None,
+        settle: Callable[[str], str] = lambda question: "right",
     ) -> None:
-        self.spoil, self.translate, self.judge, self.dispute = spoil, translate, judge, dispute
+        self.spoil, self.translate, self.judge, self.dispute, self.settle = spoil, translate, judge, dispute, settle
 
     def __call__(self, body: dict[str, Any]) -> str:
         asked = body.get("response_format", {}).get("json_schema", {}).get("schema", {}).get("properties", {})
@@ -144,7 +145,9 @@ class Teacher:
             made = note(block(body, "problem")) if block(body, "problem") else passage_note(block(body, "passage"))
             answer = self.spoil(made, body)
         elif "faults" in asked:
-            answer = {"faults": self.judge(body)}
+            asked = block(body, "questions").splitlines()
+            answers = [{"question": n, "verdict": self.settle(question)} for n, question in enumerate(asked, 1)]
+            answer = {"answers": answers, "faults": self.judge(body)}
         elif "stated_is_right" in asked:
             answer = self.dispute(body) if self.dispute else None
         else:

@@ -6,7 +6,8 @@ import pickle
 
 import pytest
 from tokenmill.judges.math import FinalAnswer
-from tokenmill.judges.math.answers import final_answer
+from tokenmill.judges.math.answer_forms import final_answer
+from tokenmill.judges.math.answer_units import asked_unit
 
 SAME = [
     ("#### 72", "Natalia sold 72 clips altogether in April and May."),
@@ -25,6 +26,10 @@ SAME = [
     ("y=2x+1", "2x - y + 1 = 0"),
     ("x^2-1=0", "x=1 or x=-1"),
     ("1.5 hours", "90 minutes"),
+    ("100 minutes", "1.67 hours"),
+    ("1 hour 40 minutes", "100 minutes"),
+    ("1500 m", "1.5 km"),
+    ("60 miles per hour", "60 mph"),
     ("10/3", "3.33"),
     (r"\sqrt{8}", r"2\sqrt{2}"),
     ("sin(x)^2", "1-cos(x)^2"),
@@ -39,6 +44,11 @@ DIFFERENT = [
     ("$5", "5 euros"),
     ("5 km", "5 m"),
     ("5 hours", "5 minutes"),
+    ("5 hours", "5 km"),
+    ("100 minutes", "1.7 hours"),
+    ("12 square meters", "12 meters"),
+    ("5 cm^2", "5 cm"),
+    ("60 mph", "60 km/h"),
     ("{1,2}", "{1,3}"),
     ("(1,2)", "(2,1)"),
     ("[0,1)", "[0,1]"),
@@ -69,6 +79,60 @@ def test_other_answers_are_refused_with_both_quoted(gold: str, given: str) -> No
     (finding,) = verdict.findings
     assert finding.source == final_answer(gold)
     assert finding.rewrite == final_answer(given)
+
+
+MINUTES = "A film starts at eight. How many minutes does it last?"
+MONEY = "Rosa pays $5 for a ball and gets it back. How much has she left?"
+IN_THE_UNIT_ASKED = [
+    (MINUTES, "90", "90"),
+    (MINUTES, "90", "90 minutes"),
+    (MINUTES, "1.5 hours", "90"),
+    (MINUTES, "1.5 hours", "90 minutes"),
+    ("How long does it last?", "90 minutes", "1.5 hours"),
+    ("How many miles per hour is that?", "60", "60 mph"),
+    ("How many clips did she sell?", "72", "72 clips"),
+    ("What percent is left?", "14%", "14"),
+    (MONEY, "0.5", "50 cents"),
+    (MONEY, "18", "$18"),
+]
+IN_ANOTHER_UNIT = [
+    (MINUTES, "90", "1.5 hours", "wrong_unit"),
+    (MINUTES, "1.5 hours", "1.5 hours", "wrong_unit"),
+    (MINUTES, "90", "90 hours", "wrong_answer"),
+    (MINUTES, "90", "90 miles", "wrong_answer"),
+    ("What is its area in square meters?", "12", "12 meters", "wrong_answer"),
+    ("How many miles per hour is that?", "60", "1 mile per minute", "wrong_unit"),
+    ("What percent is left?", "14%", "0.14", "wrong_unit"),
+    (MONEY, "18", "18 cents", "wrong_answer"),
+    (MONEY, "18", "18 euros", "wrong_answer"),
+]
+
+
+@pytest.mark.parametrize(("question", "gold", "given"), IN_THE_UNIT_ASKED)
+def test_the_unit_asked_for_passes(question: str, gold: str, given: str) -> None:
+    verdict = FinalAnswer()(gold, given, question=question)
+    assert verdict.passed, verdict
+
+
+@pytest.mark.parametrize(("question", "gold", "given", "reason"), IN_ANOTHER_UNIT)
+def test_another_unit_than_the_one_asked_for_is_refused(question: str, gold: str, given: str, reason: str) -> None:
+    assert FinalAnswer()(gold, given, question=question).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("question", "unit"),
+    [
+        ("How many hours a day does he study?", ("hours", "/", "day")),
+        ("How many square feet is it?", ("square", "feet")),
+        ("How long in minutes did she run?", ("minutes",)),
+        ("How many minutes longer does it take?", ("minutes",)),
+        ("How many dollar bills has he?", ()),
+        ("How many minutes, and how many hours?", ()),
+        ("How long does it take?", ()),
+    ],
+)
+def test_the_unit_that_a_question_asks_for(question: str, unit: tuple[str, ...]) -> None:
+    assert asked_unit(question) == unit
 
 
 @pytest.mark.parametrize(

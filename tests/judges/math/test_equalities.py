@@ -32,6 +32,28 @@ TRUE = [
     "90 minutes = 1.5 hours",
     "75 cents * 4 = $3",
     "5 feet + 6 inches = 66 inches",
+    "100 minutes = 1.67 hours",
+    "20 minutes = 0.33 hours",
+    "200 minutes = 3.33 hours",
+    "1000 seconds / 60 = 16.7 minutes",
+    r"$100 \text{ minutes} = 1.67 \text{ hours}$",
+    "0.936 hours ≈ 56 minutes",
+    "0.936 hours * 60 = about 56 minutes",
+    "1 hour 40 minutes = 100 minutes",
+    "4 hours and 30 minutes is the same as 4*60+30 minutes",
+    "100 / 60 = 1 hour 40 minutes",
+    "90 km/h = 25 m/s",
+    "50 km/h = 13.9 m/s",
+    "14 percent of 50 is 7.",
+    r"$21^7 \approx 2 \times 10^9$",
+    "the constant log(10) = 2.302585",
+    "the area is pi * 5^2 = 78.54 cm^2",
+    r"$\log(1000) = 3$",
+    "25% of the 80 students is 20 students.",
+    "Half of 80 is 40, so that is what she has.",
+    "three quarters of 20 is 15",
+    "twice 5 = 10",
+    "48 / 2 gives 24 clips",
     "16 + 12 = $28 million",
     "1.5 million + 500 thousand = 2 million",
     "x = 5, and then 2x = 10",
@@ -63,6 +85,16 @@ FALSE = [
     ("25% of 80 = 25", "20", "25"),
     ("90 minutes * 2 = 4 hours", "180", "4"),
     ("2 hours = 130 minutes", "2", "130"),
+    ("100 minutes = 1.8 hours", "100", "1.8"),
+    ("1 hour 40 minutes = 110 minutes", "5/3", "110"),
+    (r"$21^7 \approx 3 \times 10^9$", "1801088541", "3000000000"),
+    ("the constant log(10) = 2.4", "1", "2.4"),
+    ("90 km/h = 20 m/s", "90", "20"),
+    ("14 percent of 50 is 8.", "7", "8"),
+    ("Half of 80 is 30.", "40", "30"),
+    ("48 / 2 gives 25 clips", "24", "25"),
+    # One side has a unit of time, the other none: nothing may be converted.
+    ("3 x 112 = 1344 bales of hay per month", "336", "1344"),
     ("x = 5, and then 2x = 11", "10", "11"),
     ("7 < 5", "7", "5"),
     (r"\sqrt{16} = 5", "4", "5"),
@@ -84,7 +116,16 @@ UNDECIDED = [
     "1 box = 12 pencils",
     "8 = 5 + the rest",
     "bonus + 3*4 = 15",
-    "twice 5 = 10",
+    "twice as many as 5 = 10",
+    "7/3 weeks = 16 days",
+    "0.936 hours = 56 minutes",
+    "7/2 is 3 with one left over",
+    "f'(x) = 4x, so f'(3) = 12",
+    "a half turn is pi = 180 degrees",
+    "corr(3) = 2",
+    "3 * 4 is 2 more than 10",
+    "half of 20 - 4 = 8",
+    "numbers up to 15**15 + 10**4 are 10**6 power smooth",
     "3:30 + 2 hours = 5:30",
     "17 / 5 = 3 remainder 2",
     r"\sum_{i=1}^{n} i = n(n+1)/2",
@@ -140,6 +181,13 @@ def test_a_disowned_slip_is_no_claim_but_the_next_section_is() -> None:
     assert Equalities()("A common slip is to add first, which would give 3+4*2 = 14.").passed
     assert Equalities()("## A common slip\nAdd first.\n\nThen 3+4*2 = 14.").passed
     assert not Equalities()("## A common slip\nAdd first.\n\n## Result\nSo 3+4*2 = 14.").passed
+
+
+def test_a_condition_on_a_symbol_does_not_contradict_its_value_in_another_case() -> None:
+    assert Equalities()("Set x[0] = 1; x[1] = 2.").passed
+    assert Equalities()("k = 0 is the main diagonal, k > 0 above it, k < 0 below it.").passed
+    assert Equalities()(r"It is 1 for $h = 0$, else $0 < h < 1$ and $h \ne 0$.").passed
+    assert not Equalities()("x = 5, and therefore 2x < 9.").passed
 
 
 def test_a_symbol_with_two_values_is_unknown() -> None:

@@ -4,12 +4,13 @@ import asyncio
 import json
 import pickle
 import re
+from collections import Counter
 
 import pytest
 from tokenmill.inference.structured import StructuredAnswerInvalid
 from tokenmill.judges.model.argument import Gaps
 from tokenmill.judges.notes.checks import SourceChecks
-from tokenmill.pipelines.math.dag import STYLES, MathNotes
+from tokenmill.pipelines.math.dag import SHAPES, STYLES, MathNotes
 from tokenmill.pipelines.math.job import estimate
 from tokenmill.pipelines.math.note import WriteNote
 from tokenmill.pipelines.math.note_text import restore_latex
@@ -26,12 +27,15 @@ from tokenmill import prompts
 CODE_ONLY = {"judge": None, "dispute": None, "translate": Translate(judge=None)}
 
 
-def task(row, style="math/styles/worked_example"):
-    return NoteTask(ProblemParser()(row, "a.jsonl", 0), 0, style)
+STYLE, SHAPE = "math/styles/worked_example", "math/shapes/headed"
 
 
-def roll(ask, row, style="math/styles/worked_example", **config):
-    return asyncio.run(WriteNote("fake", judge_model="fake-judge", **config)(task(row, style), ask))
+def task(row, style=STYLE, shape=SHAPE):
+    return NoteTask(ProblemParser()(row, "a.jsonl", 0), 0, style, shape)
+
+
+def roll(ask, row, style=STYLE, shape=SHAPE, **config):
+    return asyncio.run(WriteNote("fake", judge_model="fake-judge", **config)(task(row, style, shape), ask))
 
 
 def reasons(row):
@@ -47,24 +51,65 @@ def test_a_problem_becomes_a_note_in_one_call():
     assert (row.kind, row.language, row.source_language, row.translation) == ("problem", "en", "en", "")
     assert row.answer == made["answer"] and len(made["steps"]) == 2
     headings = [line for line in row.text.splitlines() if line.startswith("#")]
-    assert headings == [
-        "# Boxes and single pieces", "## Problem", "## Given", "## Idea", "## Solution", "## Answer", "## Check", "## Remark",
-    ]  # fmt: skip
+    assert headings[0] == "# Boxes and single pieces" and len(headings) == 4
     assert re.search(r"^2\. What is bought comes on top\. The total is \$\d+ \+ \d+ = \d+\$ pens\.$", row.text, re.M)
     assert f"**{made['answer']}**" in row.text
     checks = {"source", "note_form", "numbers_used", "equalities", "final_answer", "derivation", "language"}
     assert {j.check for j in row.verdicts} >= checks and all(j.passed for j in row.verdicts)
-    assert row.prompts == ["math/note@1", "math/styles/worked_example@1", "structured/repair@1"]
+    assert row.prompts == [
+        "math/note@2", "math/styles/worked_example@2", "math/shapes/headed@1", "structured/repair@1"
+    ]  # fmt: skip
 
 
-def test_every_style_renders_all_that_the_note_says():
-    for style in prompts.names(STYLES):
-        row = roll(FakeAsk(Teacher()), problem(2), style, **CODE_ONLY).row
-        (made,) = json.loads(row.note)
-        fields = [made[name] for name in ("asked", "idea", "result", "answer", "check", "remark")]
-        for text in [*fields, *made["known"], *(s[key] for s in made["steps"] for key in ("reason", "work"))]:
-            assert text in row.text, (style, text)
-        assert row.style == style.removeprefix("math/styles/")
+@pytest.mark.parametrize("shape", prompts.names(SHAPES))
+@pytest.mark.parametrize("style", prompts.names(STYLES))
+def test_every_shape_sets_all_the_fields_that_it_asks_for_and_no_other(style, shape):
+    ask = FakeAsk(Teacher())
+    row = roll(ask, problem(2), style, shape, **CODE_ONLY).row
+    (made,) = json.loads(row.note)
+    left_out = {"known", "idea", "check", "remark"} - set(prompts.load(shape).meta["fields"])
+    assert {name for name in ("asked", "known", "idea", "result", "check", "remark") if not made[name]} == left_out
+    fields = [made[name] for name in ("asked", "idea", "result", "check", "remark")]
+    for text in [*fields, *made["known"], *(s[key] for s in made["steps"] for key in ("reason", "work"))]:
+        assert text in row.text, text
+    assert not re.search(r"\{\{|\}\}|\[\[|\]\]|\n\n\n", row.text) and row.text.count("\n#") <= 3
+    assert (row.style, row.shape) == (style.removeprefix("math/styles/"), shape.removeprefix("math/shapes/"))
+    assert prompts.load(shape).text in ask.asked[0]["messages"][0]["content"]
+
+
+def test_notes_share_few_headings():
+    step = WriteNote("fake", **CODE_ONLY)
+    rows = [
+        asyncio.run(step(next(MathNotes(step).tasks(task(problem(n)).problem)), FakeAsk(Teacher()))).row
+        for n in range(60)
+    ]
+    headings = Counter(line for row in rows for line in row.text.splitlines() if line.startswith("##"))
+    labels = Counter(label for row in rows for label in re.findall(r"^\*\*([^*]+)\*\*", row.text, re.M))
+    assert len({row.shape for row in rows}) == len(prompts.names(SHAPES))
+    assert max(headings.values()) < 12 and len(headings) + len(labels) > 15, (headings, labels)
+    again = asyncio.run(step(next(MathNotes(step).tasks(task(problem(7)).problem)), FakeAsk(Teacher()))).row
+    assert again == rows[7], "drawn by the row alone"
+
+
+def test_a_field_that_the_shape_needs_must_be_filled_and_another_is_dropped():
+    spoil = replaced("check", lambda text: " ")
+    assert roll(FakeAsk(Teacher(spoil=spoil)), problem(3), repairs=0, **CODE_ONLY).reason == "incomplete_note"
+    assert isinstance(
+        roll(FakeAsk(Teacher(spoil=spoil)), problem(3), shape="math/shapes/pitfall", **CODE_ONLY), Accepted
+    )
+    odd = FakeAsk(Teacher(spoil=replaced("idea", lambda text: "Here 3 * 4 = 9876.")))
+    row = roll(odd, problem(3), shape="math/shapes/pitfall", **CODE_ONLY).row
+    assert "9876" not in row.text and json.loads(row.note)[0]["idea"] == ""
+
+
+def test_documents_take_shapes_that_fit_them():
+    step = WriteNote("fake", seed=3)
+    drawn = {t.shape for n in range(60) for t in MathNotes(step).tasks(task(document(n, 5)).problem)}
+    assert (
+        drawn
+        == {name for name in prompts.names(SHAPES) if prompts.load(name).meta["documents"]}
+        != set(prompts.names(SHAPES))
+    )
 
 
 def replaced(field, change):
@@ -200,7 +245,46 @@ def test_the_judge_finds_gaps_with_quotes_and_the_note_is_written_again():
     row = roll(ask, problem(8)).row
     assert row.attempts == 2 and reasons(row) == ["argument_gap"]
     assert "Close the gap in the argument: Why?" in ask.to("writer")[1]["messages"][-1]["content"]
-    assert row.judge_model == "fake-judge" and "math/judge@2" in row.prompts
+    assert row.judge_model == "fake-judge" and "math/judge@3" in row.prompts
+
+
+def in_prose(note, body):
+    note["check"] = "The 56 cents that each pen costs do not change the number."
+    return note
+
+
+def test_a_number_that_no_calculation_gives_is_asked_and_a_wrong_one_refused():
+    def settle(question):
+        return "wrong" if "56" in question else "right"
+
+    first = Teacher(spoil=lambda note, body: in_prose(note, body) if body["attempt"] == 0 else note, settle=settle)
+    ask = FakeAsk(first)
+    row = roll(ask, problem(8)).row
+    assert row.attempts == 2 and reasons(row) == ["false_step"]
+    assert '"56" in "The 56 cents' in block(ask.to("judge")[0], "questions")
+    assert "Correct what is false: wrong: " in ask.to("writer")[1]["messages"][-1]["content"]
+    assert roll(FakeAsk(Teacher(spoil=in_prose, settle=settle)), problem(8), repairs=0).reason == "false_step"
+    assert isinstance(roll(FakeAsk(Teacher(spoil=in_prose)), problem(8), repairs=0), Accepted)
+    unclear = Teacher(spoil=in_prose, settle=lambda question: "unclear")
+    assert isinstance(roll(FakeAsk(unclear), problem(8), repairs=0), Accepted), "a minor gap is tolerated"
+
+
+def test_a_lost_condition_is_the_judges_to_weigh():
+    def settle(question):
+        return "wrong"
+
+    told = FakeAsk(Teacher(spoil=drops_a_number))
+    assert isinstance(roll(told, problem(3), repairs=0), Accepted), "he finds that the number is not needed"
+    assert "the working does not use it" in block(told.to("judge")[0], "questions")
+    assert roll(FakeAsk(Teacher(spoil=drops_a_number, settle=settle)), problem(3), repairs=0).reason == "content_lost"
+
+
+def test_the_judge_is_told_how_many_calculations_were_checked():
+    ask = FakeAsk(Teacher())
+    roll(ask, problem(8))
+    (asked,) = ask.to("judge")
+    assert block(asked, "checked") == "Checked by a program and right: 3 calculations of the note, by themselves."
+    assert block(asked, "questions") == "" and "have been checked by a program" not in asked["messages"][0]["content"]
 
 
 def test_claims_of_the_judge_need_the_quotation_of_their_kind():
@@ -270,7 +354,7 @@ def test_a_document_is_noted_passage_by_passage():
     row = roll(ask, document(1), chunk_tokens=250).row
     written = ask.to("writer")
     assert row.chunks == len(written) == len(json.loads(row.note)) > 3
-    assert row.kind == "document" and row.text.startswith("# Areas 1\n\n## Areas of rectangles\n\n### Problem")
+    assert row.kind == "document" and row.text.startswith("# Areas 1\n\n## Areas of rectangles\n\n### ")
     assert len(ask.to("judge")) == row.chunks
     second = written[1]["messages"][-1]["content"]
     assert block(written[0], "passage").endswith(block(written[1], "source-before").removeprefix("… "))
@@ -296,7 +380,7 @@ def test_of_a_passage_without_mathematics_no_note_need_be_made():
     source["text"] = f"{MENU}\n\n{source['text']}"
     row = roll(FakeAsk(answer), source, chunk_tokens=70, **CODE_ONLY).row
     assert row.chunks > len(json.loads(row.note)) > 0 and "cookies" not in row.text
-    judged = FakeAsk(lambda body: answer(body) if body["to"] == "writer" else '{"faults": []}')
+    judged = FakeAsk(lambda body: answer(body) if body["to"] == "writer" else '{"answers": [], "faults": []}')
     roll(judged, source, chunk_tokens=70)
     assert "(No note: " in judged.to("judge")[0]["messages"][-1]["content"]
     assert roll(FakeAsk(answer), {"id": "m", "text": MENU}, **CODE_ONLY).reason == "no_mathematics"
