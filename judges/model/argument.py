@@ -63,9 +63,9 @@ class Gaps(QuotingJudge):
             questions=block(asked, "questions"),
         )
 
-    def answered(self, answer: dict[str, Any], case: Case) -> list[Claim]:
-        """What is wrong refuses; what the note leaves unclear is a minor gap."""
-        claims = []
+    def examined(self, answer: dict[str, Any], case: Case) -> tuple[list[Claim], list[Misquoted]]:
+        """Of the questions, too: what is wrong refuses; what the note leaves unclear is a minor gap."""
+        claims, misquoted = super().examined(answer, case)
         for item in answer["answers"]:
             if item["verdict"] == "right" or not 1 <= item["question"] <= len(case.questions):
                 continue
@@ -75,7 +75,7 @@ class Gaps(QuotingJudge):
             claims.append(
                 Claim(kind, f"{item['verdict']}: {line(question.text)}", question.source, question.rewrite, wrong)
             )
-        return claims
+        return claims, misquoted
 
     def verify(
         self, answer: dict[str, Any], source: str, rewrite: str, known: str = ""
