@@ -52,7 +52,7 @@ CUT = [
     "as the bridge",
     "它今天还在。桥在一九〇二年建成后又过了五十年",
     "Die Brücke wurde 1902 eröffnet und",
-    "Мост открыли в",
+    "Новый мост открыли весной, в",
     "It was opened in 1902.\n\n## After the flood",
     "| Opening | 1902 |\n| Pier |",
 ]
@@ -77,7 +77,7 @@ def test_the_token_limit_is_a_cut_even_after_a_full_stop():
 
 def test_a_source_without_a_full_stop_needs_none_in_the_rewrite():
     assert truncation("Opening hours: 9 to 5", "Open from 9 to 5").passed
-    assert not truncation("Opening hours: 9 to 5", "Open from 9 to").passed
+    assert not truncation("Opening hours: 9 to 5", "We are open from 9 to").passed
     assert truncation("These are the rules:", "The rules are the following:").passed
 
 
