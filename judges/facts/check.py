@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 from tokenmill.judges.facts import markers
 from tokenmill.judges.facts.compare import Doubt, aligned, doubts, sentences
@@ -24,6 +25,9 @@ _AROUND = 60
 """Characters of a text shown on either side of what a question is about."""
 _QUOTED = re.compile(r"[\"“„«「『]([^\"“”„«»「」『』\n]{12,400})[\"”“»」』]")
 _INLINE = re.compile(r"`([^`\n]+)`")
+_LINE = re.compile(r"[^\n]+")
+_MOST_LINES = 200
+"""Lines of code of one text that are compared."""
 _MOST_CODE = 20
 """Changed pieces of code that are told."""
 _FLAG = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*|[\w./~-]+|[^\s\w]+")
@@ -54,17 +58,33 @@ def _all(source: str, rewrite: str, context: str, language: str) -> tuple[Doubt,
 
 
 def _code(source: str, rewrite: str) -> list[Doubt]:
-    """Words of the rewrite's code that the source has nowhere, where both have code."""
-    if "`" not in source or "`" not in rewrite or not _code_spans(source):
+    """Words of the rewrite's code that the source has nowhere, where both have code: plain where the source has the same piece
+    of code but for this word."""
+    if "`" not in source or "`" not in rewrite or not (theirs := _code_lines(source)):
         return []
+    known = [frozenset(token[0] for token in line) for line in theirs]
     found: dict[str, Doubt] = {}
-    for start, end in _code_spans(rewrite):
-        for token in _FLAG.finditer(rewrite, start, end):
+    for line in _code_lines(rewrite):
+        own = frozenset(token[0] for token in line)
+        for token in line:
             if token[0] not in found and token[0] not in source and any(c.isalnum() for c in token[0]):
-                found[token[0]] = Doubt("code_changed", token[0], False, *token.span(), True)
+                there = max(known, key=lambda other: len(own & other))
+                same = len(own) > 2 and len(own - there) == 1 and len(there - own) == 1
+                counterpart = next(iter(there - own)) if same else ""
+                found[token[0]] = Doubt("code_changed", token[0], False, *token.span(), same, counterpart)
                 if len(found) == _MOST_CODE:
                     return list(found.values())
     return list(found.values())
+
+
+def _code_lines(text: str) -> list[list[re.Match[str]]]:
+    """The words of each line of code that has some."""
+    lines = (
+        (start + m.start(), start + m.end())
+        for start, end in _code_spans(text)
+        for m in _LINE.finditer(text[start:end])
+    )
+    return [found for start, end in islice(lines, _MOST_LINES) if (found := list(_FLAG.finditer(text, start, end)))]
 
 
 def _code_spans(text: str) -> list[tuple[int, int]]:
@@ -148,13 +168,11 @@ def differing_spans(
 
 def _finding(doubt: Doubt, source: str, rewrite: str) -> Finding:
     quoted = _around(rewrite, doubt.start, doubt.end)
-    if doubt.counterpart:
-        at = source.find(doubt.counterpart)
-        there = _around(source, at, at + len(doubt.counterpart))
-        return Finding(
-            doubt.kind, f'The source says "{doubt.counterpart}" where the rewrite says "{doubt.text}".', there, quoted
-        )
-    return Finding(doubt.kind, f'The source has no "{doubt.text}" in its code.', "", quoted)
+    at = source.find(doubt.counterpart)
+    there = _around(source, at, at + len(doubt.counterpart))
+    return Finding(
+        doubt.kind, f'The source says "{doubt.counterpart}" where the rewrite says "{doubt.text}".', there, quoted
+    )
 
 
 def _around(text: str, start: int, end: int) -> str:
