@@ -21,7 +21,7 @@ MAX_COMPARED = 150
 """Different quantities of a text that are compared by their readings; with more, only equal readings match."""
 MAX_PLACED = 40
 """Unmatched numbers, and names, for which the sentence of the source is looked for."""
-_BESIDE = 3
+_BESIDE = 4
 MAX_SENTENCES = 500
 """Sentences of a text among which it is looked for."""
 _SENTENCE = re.compile(r"(?:[^\n.!?。！？]|[.!?](?=[\w,;:]))+[.!?。！？]*[\"”’」』)*]*")
