@@ -110,7 +110,8 @@ def _has_stem(word: str, text: str) -> bool:
 
 
 _SAME = (
-    ("us", "usa", "united", "america", "american", "americans", "states"), ("uk", "britain", "british", "kingdom", "english", "anglo"),
+    ("us", "usa", "united", "america", "american", "americans", "states"),
+    ("uk", "britain", "british", "kingdom", "english", "anglo"),
     ("un", "nations"), ("eu", "europe", "european", "union"), ("dutch", "netherlands", "holland"),
     ("french", "france"), ("spanish", "spain", "spaniards"), ("welsh", "wales"), ("irish", "ireland"), ("danish", "denmark"),
     ("swiss", "switzerland"), ("greek", "greece"), ("polish", "poland", "poles"), ("turkish", "turkey", "turks"),

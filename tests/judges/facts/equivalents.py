@@ -63,6 +63,19 @@ SAME = [
     ("ko", "3킬로미터", "3 km"),
     ("ko", "2억 원", "200,000,000원"),
     ("ko", "십 년", "10년"),
+    ("ko", "반 시간", "30분"),
+    ("ko", "약 50명", "50명"),
+    ("zh", "半小时", "30分钟"),
+    ("zh", "两个半小时", "150分钟"),
+    ("ja", "半年", "六か月"),
+    ("ja", "1時間半", "90分"),
+    ("fr", "dix-neuvième siècle", "XIXe siècle"),
+    ("ru", "XV веке", "пятнадцатом веке"),
+    ("en", "150 km / h", "150 km/h"),
+    ("en", "4–5 June", "June 4 to 5"),
+    ("en", "3 and 5 March", "March 3 and 5"),
+    ("en", "one of 20", "one of a list of 20"),
+    ("en", "about two thirds", "roughly 67 percent"),
 ]
 """(language, text, text): every quantity of either is one of the other."""
 DIFFERENT = [
