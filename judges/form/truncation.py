@@ -15,13 +15,13 @@ _UNSTOPPED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")  # Thai, L
 _ITEM = re.compile(r"\s*(?:[-*+•–—>]|\(?\w{1,3}[.)]\s)")
 _COMMA = re.compile(r"[,;，、،–—]$")
 _DANGLING = re.compile(
-    r"(?:[(\[{&/]|\b(?:the|an?|and|or|of|to|in|for|with|by|as|that|which|who|whose|is|was|are|were|from|at|but|on|into|"
+    r"(?:[(\[{]|\b(?:the|an?|and|or|of|to|in|for|with|by|as|that|which|who|whose|is|was|are|were|from|at|but|on|into|"
     r"their|its|his|her|this|these|than|because|while|when|der|die|das|den|dem|ein|eine|einer|und|oder|von|mit|für|im|"
     r"el|la|los|las|un|una|y|de|del|que|con|por|le|les|et|du|des|une|dans|pour|par|"
     r"и|в|на|с|из|к|по|для|что|от|о|не))$",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(r"[.!?…][\"'”’»)\]*_]*\s|[。！？][」』”）]*")
+_SENTENCE_END = re.compile(r"(?<=\w\w)[.!?…][\"'”’»)\]*_]*\s+(?=[\"“«(*_]*[^\W\d_a-z])|[。！？][」』”）]*")
 _CUT_WORDS = 5
 """Words of a sentence begun behind another in its line that show it to be cut off; fewer may sign a letter."""
 _CUT_LINE = 12
@@ -119,13 +119,15 @@ def _cut(source: str, rewrite: str, finish_reason: str) -> str:
         return "there is no text"
     if rewrite.count("```") % 2 and not source.count("```") % 2:
         return "a code fence is left open"
-    opened = _open_brackets(rewrite)
-    if opened > 0 and opened > _open_brackets(source):
+    text, before = rewrite.rstrip(), source.rstrip()
+    if _ended(text):
+        return ""
+    opened = _open_brackets(text)
+    if opened > 0 and opened > _open_brackets(before):
         return "a bracket is left open"
-    text = rewrite.rstrip()
-    if _open_quote(text) and not _open_quote(source.rstrip()):
+    if _open_quote(text) and not _open_quote(before):
         return "a quotation is left open"
-    return "" if _ended(text) or not _breaks_off(text, source.rstrip()) else "it ends in the middle of a sentence"
+    return "it ends in the middle of a sentence" if _breaks_off(text, before) else ""
 
 
 def _open_brackets(text: str) -> int:
@@ -151,6 +153,8 @@ def _ended(text: str) -> bool:
 def _breaks_off(text: str, source: str) -> bool:
     """Whether a last line without a full stop is plainly no complete one."""
     line = text[text.rfind("\n") + 1 :]
+    if line.strip() in map(str.strip, source.splitlines()):
+        return False
     if _DANGLING.search(line[-40:]) and len(words(line)) >= _CUT_WORDS:  # an item may read "Sign in"
         return True
     *before, earlier = text[: -len(line)].rstrip().split("\n")

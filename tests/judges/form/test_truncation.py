@@ -35,6 +35,8 @@ COMPLETE = [
     "答：它今天还在。（依据第八条至第十条）",
     "Opened in 1902, rebuilt in 1954 and still there today",
     "It was opened in 1902.\n- How to sign in",
+    "Write the sign '\"' behind the 10.",
+    "Copy it all. Type\nfind . -print0 | cpio -pvdm --null --sparse /dest",
     "- Opened in 1902. Still the only bridge across the river\n- Rebuilt in 1954. Now under the care of the town",
 ]
 CUT = [
@@ -43,9 +45,9 @@ CUT = [
     "It was opened in the",
     "- opened in 1902.\n- rebuilt in the",
     "- The bridge was opened.\n- The pier was repl",
-    "It stands (since 1902.",
-    'He said: "It stands.',
-    "He said: “It stands.",
+    "It stands (since 1902",
+    'He said: "It stands and',
+    "He said: “It stands",
     "Compute it so:\n```\nlow + 1.",
     "It was opened in 1902. A new pier for the ships came",
     "It was opened in 1902. The old pier was replaced long after the war had ended.\nThe new one was built by the same firm "
@@ -68,6 +70,11 @@ def test_cut_endings(text):
     verdict = truncation(SOURCE, text)
     assert verdict.reason == "stops_in_the_middle"
     assert text.endswith(verdict.findings[0].rewrite)
+
+
+def test_a_last_line_of_the_source_may_be_the_last_line():
+    source = "Become root and install it.\n\n# apt-get install gdb gdb-doc"
+    assert truncation(f"{source}\n\nThat is all.", source).passed
 
 
 def test_the_token_limit_is_a_cut_even_after_a_full_stop():
