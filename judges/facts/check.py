@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
-from tokenmill.judges.facts import markers
+from tokenmill.judges.facts import markers, quotations
 from tokenmill.judges.facts.compare import Doubt, aligned, doubts, sentences
-from tokenmill.judges.model.quotes import stands_in
 from tokenmill.schemas.verdicts import Finding, Question, Verdict
 
 CHECK = "facts"
@@ -22,8 +21,11 @@ REASONS = ("number_added", "date_added", "unit_changed", "name_added", "code_cha
 MAX_QUESTIONS = 8
 """Asked of one text; beyond that the judge's own reading must do."""
 _AROUND = 60
-"""Characters of a text shown on either side of what a question is about."""
-_QUOTED = re.compile(r"[\"“„«「『]([^\"“”„«»「」『』\n]{12,400})[\"”“»」』]")
+"""Characters of a text shown on either side of what a finding is about,"""
+_NEAR = 20
+"""and of what a question is: the judge has the text."""
+_QUOTED = 60
+"""Characters of a quotation that a question shows."""
 _INLINE = re.compile(r"`([^`\n]+)`")
 _LINE = re.compile(r"[^\n]+")
 _MOST_LINES = 200
@@ -100,19 +102,19 @@ def _code_spans(text: str) -> list[tuple[int, int]]:
 
 
 def questions(source: str, rewrite: str, context: str = "", language: str = "en") -> list[Question]:
-    """What a judge should look at: every doubt that is no contradiction, quotations that are not the source's, markers of extent
-    and certainty that went or came. The gravest first, `MAX_QUESTIONS` at most."""
-    asked = [_question(doubt, source, rewrite) for doubt in _all(source, rewrite, context, language) if not doubt.clear]
-    for quote in _QUOTED.finditer(rewrite):
-        if len(quote[1].split()) > 3 and not stands_in(quote[1], source) and _QUOTED.search(source):
-            asked.append(
-                Question(
-                    "quotation",
-                    f'The rewrite quotes "{quote[1][:120]}". Are these the words of the source, and its speaker?',
-                    "",
-                    quote[1][:120],
-                )
-            )
+    """What a judge should look at: every doubt that is no contradiction, quotations in other words or of another speaker, and
+    markers of extent and certainty that went or came. The gravest first, `MAX_QUESTIONS` at most."""
+    asked = [
+        _question(doubt.kind, source if doubt.in_source else rewrite, doubt.start, doubt.end, in_source=doubt.in_source)
+        for doubt in _all(source, rewrite, context, language)
+        if doubt.asked
+    ]
+    for quote in quotations.reworded(source, rewrite):
+        shown = quote[1][:_QUOTED]
+        asked.append(Question("quotation", f'Rewrite quotes "{shown}". Words of the source?', "", shown))
+    for quote, speaker in quotations.reattributed(source, rewrite, language):
+        shown = quote[1][:_QUOTED]
+        asked.append(Question("quotation", f'Rewrite: "{speaker}" says "{shown}". In the source, too?', "", shown))
     asked.sort(key=lambda question: _ORDER.get(question.kind, 3))
     return [*asked, *_markers(source, rewrite, language)][:MAX_QUESTIONS]
 
@@ -128,32 +130,28 @@ _ORDER = {
 }
 
 
-def _question(doubt: Doubt, source: str, rewrite: str) -> Question:
-    text = source if doubt.in_source else rewrite
-    quoted = _around(text, doubt.start, doubt.end)
-    if doubt.in_source:
-        line = f'The source has "{doubt.text}" in "{quoted}". Does the rewrite keep it?'
-        return Question(doubt.kind, line, quoted, "")
-    line = f'The rewrite has "{doubt.text}" in "{quoted}". Does the source say so?'
-    return Question(doubt.kind, line, "", quoted)
+def _question(kind: str, text: str, start: int, end: int, *, in_source: bool) -> Question:
+    """Whether the other text says what this one does at `text[start:end]`."""
+    quoted, near = _around(text, start, end), _around(text, start, end, _NEAR)
+    owner, other = ("Source", "rewrite") if in_source else ("Rewrite", "source")
+    line = f'{owner}: "{text[start:end]}" in "{near}". In the {other}, too?'
+    return Question(kind, line, quoted if in_source else "", "" if in_source else quoted)
 
 
 def _markers(source: str, rewrite: str, language: str) -> list[Question]:
     asked = []
-    for text, other, name in ((source, rewrite, "source"), (rewrite, source, "rewrite")):
+    for text, other, in_source in ((source, rewrite, True), (rewrite, source, False)):
         for start, end in sentences(text):
-            sentence = text[start:end].strip()
-            kinds = markers.present(sentence, language)
-            if name == "rewrite":
+            kinds = markers.present(text[start:end], language)
+            if not in_source:
                 kinds &= {"negation"}
-            if not kinds or not (there := aligned(sentence, other)):
+            if not kinds or not (there := aligned(text[start:end], other)):
                 continue
             answered = markers.present(" ".join(other[s:e] for s, e in there), language)
             for kind in sorted(kinds - answered):
-                word = markers.first(sentence, kind, language)
-                line = f'The {name} says "{word}" in "{_short(sentence)}". Does the other text, too?'
-                quotes = (_short(sentence), "") if name == "source" else ("", _short(sentence))
-                asked.append(Question(f"{kind}_changed", line, *quotes))
+                low, high = markers.first(text[start:end], kind, language)
+                place = start + low, start + high
+                asked.append(_question(f"{kind}_changed", text, *place, in_source=in_source))
     return asked
 
 
@@ -175,18 +173,9 @@ def _finding(doubt: Doubt, source: str, rewrite: str) -> Finding:
     )
 
 
-def _around(text: str, start: int, end: int) -> str:
-    """The words around a place, cut between words, as they stand."""
-    low, high = max(0, start - _AROUND), min(len(text), end + _AROUND)
+def _around(text: str, start: int, end: int, width: int = _AROUND) -> str:
+    """The words around a place, cut between words, in one line."""
+    low, high = max(0, start - width), min(len(text), end + width)
     low = text.find(" ", low, start) + 1 if low and " " in text[low:start] else low
     high = text.rfind(" ", end, high) if high < len(text) and " " in text[end:high] else high
-    return (
-        text[low:high].strip().split("\n")[0]
-        if "\n" not in text[start:end] and "\n" in text[low:high] and start == low
-        else " ".join(text[low:high].split())
-    )
-
-
-def _short(sentence: str) -> str:
-    sentence = " ".join(sentence.split())
-    return sentence if len(sentence) <= 160 else sentence[:160].rsplit(" ", 1)[0] + " …"
+    return " ".join(text[low:high].split())

@@ -44,6 +44,13 @@ class Doubt:
     """Whether it contradicts the other text: code alone may refuse for it."""
     counterpart: str = ""
     """What stands in its place in the other text."""
+    weak: bool = False
+    """Whether it may be mere grammar ("one", "the second"), which is asked about no one."""
+
+    @property
+    def asked(self) -> bool:
+        """Whether a judge is asked about it."""
+        return not self.clear and not self.weak
 
 
 def doubts(source: str, rewrite: str, context: str = "", language: str = "en") -> list[Doubt]:
@@ -98,7 +105,9 @@ def _quantities(source: str, rewrite: str, context: str, language: str) -> list[
             placed += 1
             clash = _in_its_place(quantity, source, rewrite, before, lost)
         stands = source[clash.start : clash.end] if clash else ""
-        found[kind, text] = Doubt(kind, text, False, quantity.start, quantity.end, clash is not None, stands)
+        least = 2 if "rank" in quantity.dimensions else 1
+        weak = not quantity.strong and quantity.readings[0][1] <= least and quantity.dimensions <= {"", "rank"}
+        found[kind, text] = Doubt(kind, text, False, quantity.start, quantity.end, clash is not None, stands, weak)
     for quantity in lost:
         if quantity.strong:
             kind, text = f"{quantity.kind}_lost", source[quantity.start : quantity.end]

@@ -14,11 +14,11 @@ _WORDS = {
     "negation": {
         "en": "not no never none neither nor cannot without nobody nothing n't fail failed fails refuse refused "
         "unable lack lacks "
-        "lacked rather instead except hardly un\\w+ in\\w+able",
-        "de": "nicht kein\\w* nie niemals niemand nichts ohne weder un\\w+",
+        "lacked rather instead except hardly un(?!der|til|it|ion|ivers|iqu)\\w{3,} in\\w+able",
+        "de": "nicht kein\\w* nie niemals niemand nichts ohne weder un(?!d|ter|ser|s$|ternehm)\\w{3,}",
         "fr": "pas ne n aucun\\w* jamais rien sans ni personne",
         "es": "no ni nunca jamás nada sin ningún ninguna ninguno tampoco nadie",
-        "ru": "не нет ни никогда никто ничего без нельзя не\\w+",
+        "ru": "не нет ни никогда никто ничего без нельзя не\\w{5,}",
         "zh": "不 没 未 无 非 别 莫 勿 否",
         "ja": "ない なかっ ず ません ぬ 不 無 未 非",
         "ko": "않 안 못 없 아니 지\\s?말 불 비 미 무",
@@ -82,8 +82,14 @@ def present(text: str, language: str) -> frozenset[str]:
     return frozenset(kind for kind in CLASSES if (p := _pattern(kind, language[:2])) is not None and p.search(text))
 
 
-def first(text: str, kind: str, language: str) -> str:
-    """The first marker of a kind, as it stands; empty where there is none."""
+def first(text: str, kind: str, language: str) -> tuple[int, int]:
+    """Where the first marker of a kind stands.
+
+    Raises:
+        ValueError: there is none.
+    """
     pattern = _pattern(kind, language[:2])
     found = pattern.search(text) if pattern else None
-    return found[0] if found else ""
+    if found is None:
+        raise ValueError(f"no {kind} in {text[:80]!r}")
+    return found.span()
