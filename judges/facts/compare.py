@@ -22,6 +22,7 @@ MAX_COMPARED = 150
 MAX_PLACED = 40
 """Unmatched numbers, and names, for which the sentence of the source is looked for."""
 _BESIDE = 4
+"""Content words on either side of a fact by which its place is known."""
 MAX_SENTENCES = 500
 """Sentences of a text among which it is looked for."""
 _SENTENCE = re.compile(r"(?:[^\n.!?。！？]|[.!?](?=[\w,;:]))+[.!?。！？]*[\"”’」』)*]*")
@@ -130,7 +131,8 @@ def _in_its_place(
 ) -> Quantity | None:
     """The number that the source has where the rewrite has this one, and which the rewrite has nowhere."""
     for start, end in _places(quantity.start, source, rewrite)[1]:
-        free = [o for o in lost if start <= o.start < end and o.comparable(quantity) and not o.counts_rank(quantity)]
+        alike = [o for o in lost if o.strong and o.comparable(quantity) and not o.counts_rank(quantity)]
+        free = [o for o in alike if start <= o.start < end]
         near = [q for q in before if start <= q.start < end or q.dimensions & quantity.dimensions - {"", "duration"}]
         if len({o.readings for o in free}) == 1 and not _worked_out(quantity, near):
             return next((o for o in free if not _clock(quantity, o) and same_place(rewrite, quantity, source, o)), None)
@@ -193,18 +195,15 @@ def _places(at: int, source: str, rewrite: str) -> tuple[tuple[int, int], list[t
 
 
 def same_place(text: str, fact: Quantity | naming.Name, other: str, theirs: Quantity | naming.Name) -> bool:
-    """Whether two facts stand among the same words: some of those before and behind them agree."""
+    """Whether two facts stand among the same words: at least two of those next to them."""
     return len(_beside(text, fact) & _beside(other, theirs)) >= 2
 
 
 def _beside(text: str, fact: Quantity | naming.Name) -> frozenset[str]:
     """Beginnings of the content words next to a fact in its sentence, `_BESIDE` on either side."""
     low, high = next((s for s in sentences(text) if s[0] <= fact.start < s[1]), (fact.start, fact.end))
-    before, behind = (
-        _ordered(text[max(low, fact.start - 100) : fact.start]),
-        _ordered(text[fact.end : min(high, fact.end + 100)]),
-    )
-    return frozenset(before[-_BESIDE:] + behind[:_BESIDE])
+    before = _ordered(text[max(low, fact.start - 100) : fact.start])
+    return frozenset(before[-_BESIDE:] + _ordered(text[fact.end : min(high, fact.end + 100)])[:_BESIDE])
 
 
 def aligned(sentence: str, text: str, most: int = 2) -> list[tuple[int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 
 from tokenmill.judges.facts.measures import measured
@@ -24,6 +25,11 @@ _MARK_AFTER = re.compile(
     r"[.):](?=\s)(?! ?(?:Jahrhundert|Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember))"
 )
 _PART_OF = re.compile(rf"([\d{HAN}]{{1,12}}) ?[分분] ?[のの之의지] ?([\d{HAN}]{{1,12}})")
+_FRACTION = re.compile(
+    r"(?<![\d/.,])(?:(?P<many>\d{1,3})[ \u00a0]?)??"
+    r"(?:(?P<sign>[½⅓⅔¼¾⅛⅜⅝⅞])|(?P<part>\d)(?:/| ?⁄ ?)(?P<whole>[234568])(?![\d/.,]\d|\d|/))"
+)
+_MORE = re.compile(r" ?(\d{1,4})([万萬億亿兆만억조천千]?)")
 _YEAR_BEFORE = re.compile(r"(\d{2})\d{2}\s?[-–—/]\s?$")
 _CLOCK_SIGNS = frozenset((":", " ", "h", "a", "p", "U", "時", "时", "点", "點", "시", "\u00a0"))
 
@@ -32,6 +38,7 @@ def figures(scan: Scan) -> Iterator[Quantity]:
     """Every number in figures that is not taken yet."""
     if scan.cjk:
         yield from _cjk_parts(scan)
+    yield from _fractions(scan)
     text, comma = scan.text, comma_decimal(scan.language)
     for m in _NUMERAL[comma].finditer(text):
         start, end = m.span()
@@ -56,6 +63,17 @@ def _cjk_parts(scan: Scan) -> Iterator[Quantity]:
             yield Quantity(*m.span(), (("share", part / whole, 1.0),), strong=False)
 
 
+def _fractions(scan: Scan) -> Iterator[Quantity]:
+    """ "1/2", "1 1/2", "1½"."""
+    for m in _FRACTION.finditer(scan.text):
+        part = unicodedata.numeric(m["sign"]) if m["sign"] else int(m["part"]) / int(m["whole"])
+        if part < 1 and scan.free(*m.span()):
+            scan.take(*m.span())
+            amount = int(m["many"] or 0) + part
+            share = [("share", amount, 1.0)] if amount < 1 else []
+            yield measured(scan, *m.span(), amount, strong=bool(m["many"]), extra=share, figures=True)
+
+
 def _marks(text: str, start: int, end: int) -> bool:
     """Whether a figure numbers a line of a list."""
     line = text.rfind("\n", max(0, start - 20), start) + 1
@@ -68,9 +86,15 @@ def _figure(scan: Scan, start: int, end: int, amount: float) -> Quantity:
     extra = _short_years(scan, start, end, amount)
     while scan.cjk and text[end : end + 1] in MYRIADS and end < len(text) and amount < 1e18:
         amount, end = amount * MYRIADS[text[end]], end + 1
+        if (more := _MORE.match(text, end)) and (rest := int(more[1]) * MYRIADS.get(more[2], 1)) < MYRIADS[
+            text[end - 1]
+        ]:
+            amount, end = amount + rest, more.end()  # 1万5000, 1만 5천
     if scale := _SYMBOL_SCALE.match(text, end):
         sign = scale[1].rstrip(".")
-        if sign in _SYMBOLS and (sign not in ("k", "K", "M") or text[end] != " "):
+        if sign == "m" and text[end] == "m":  # metres or millions
+            extra.append(("", amount * 1e6, 1.0))
+        elif sign in _SYMBOLS and (sign not in ("k", "K", "M") or text[end] != " "):
             amount, end = amount * _SYMBOLS[sign], scale.end()
     if decade := _DECADE.match(text, end):
         extra.append(("decade", amount, 1.0))

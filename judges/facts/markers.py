@@ -24,9 +24,10 @@ _WORDS = {
         "ko": "않 안 못 없 아니 지\\s?말 불 비 미 무",
     },
     "hedge": {
-        "en": "may might could perhaps possibly probably likely unlikely seems? seemed appears? appeared apparently allegedly "
-        "reportedly reported suggests? suggested believed thought considered estimated roughly about approximately suspected "
-        "presumably said claims? claimed according argued uncertain unclear assumed rumou?red can suspects? thinks? guess\\w* "
+        "en": "may(?!,?\\s\\d) might could perhaps possibly probably likely unlikely seems? seemed appears? "
+        "appeared apparently allegedly reportedly reported suggests? suggested believed thought "
+        "considered estimated roughly about approximately suspected presumably said claims? claimed "
+        "according argued uncertain unclear assumed rumou?red can suspects? thinks? guess\\w* "
         "potential\\w* doubt\\w*",
         "de": "vielleicht möglicherweise wohl wahrscheinlich vermutlich könnte\\w* dürfte\\w* soll sollen angeblich offenbar "
         "mutmaßlich anscheinend scheint schien kann können etwa laut zufolge vermut\\w+ nimmt_an",
@@ -42,7 +43,7 @@ _WORDS = {
         "ko": "것으로 듯 아마 수_있 가능성 추정 것_같 보인다 보이 약 모른다 모르 예상 전해 알려",
     },
     "quantifier": {
-        "en": "some most many several few half one_of at_least at_most up_to more_than fewer_than less_than almost nearly only "
+        "en": "some most many several few one_of at_least at_most up_to more_than fewer_than less_than almost nearly only "
         "all every mainly mostly largely partly usually often sometimes generally majority minority part among no_more each any "
         "either both everyone everything entire whole rarely seldom typically",
         "de": "einige einiger manche\\w* meist\\w* viele\\w* mehrere\\w* wenige\\w* mindestens höchstens bis_zu "

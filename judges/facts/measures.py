@@ -47,7 +47,8 @@ def measured(
         return _money(scan, start, end, amount, sign)
     many, end = scale(scan, end)
     if many != 1:
-        amount, strong = amount * many, True
+        half = and_half(scan, end)  # "a million and a half"
+        amount, strong, end = amount * many + (many / 2 if half else 0), True, half or end
     found: list[Reading] = [("", amount, 1.0), *extra]
     if part := _PART.match(scan.text, end):
         whole = scan.cardinal(part[1])

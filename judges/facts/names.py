@@ -186,9 +186,14 @@ def known(name: Name, text: str) -> bool:
 
 
 def alike(one: Name, other: Name) -> bool:
-    """Whether two names may be spellings of one: Nahshon and Naashon, Paddan Aram and Padan-aram."""
-    first, second = ([word, *_PARTS.split(word)] for word in (one.word.lower(), other.word.lower()))
-    return any(SequenceMatcher(None, a, b, autojunk=False).ratio() >= _ALIKE for a in first for b in second)
+    """Whether two names may be spellings of one: Nahshon and Naashon, Paddan Aram and Padan-aram, Mon-Fri and Monday."""
+    first, second = ([word, *filter(None, _PARTS.split(word))] for word in (one.word.lower(), other.word.lower()))
+    return any(
+        a.startswith(b) or b.startswith(a) or SequenceMatcher(None, a, b, autojunk=False).ratio() >= _ALIKE
+        for a in first
+        for b in second
+        if len(a) > 2 and len(b) > 2
+    )
 
 
 _ALIKE = 0.7

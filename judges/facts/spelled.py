@@ -31,6 +31,7 @@ _ROMAN = re.compile(
 )
 _HAN_NUMBER = re.compile(rf"[{HAN}]+")
 _CJK_HALF = re.compile(rf"(?:([\d{HAN}]{{1,4}})[个個])?半(?!分)[个個]?|(?<![가-힣])반 ?")
+_HALVED = ("duration", "volume", "mass", "length")
 _FILLERS = vocabulary("a an of the d de la le un une der die das dem den eine einem einer von el los las del")
 _WHOLE_BEFORE = re.compile(r"(\w+) (?:and a|and|et|y|und) $")
 
@@ -81,6 +82,8 @@ def _one(scan: Scan, start: int, end: int) -> Quantity | None:
 def _number(scan: Scan, at: int, used: int, amount: float, ordinal: bool) -> Quantity:
     start, last, word = scan.starts[at], scan.ends[at + used - 1], scan.words[at + used - 1]
     if not ordinal:
+        if (many := SCALES.get(scan.language, {}).get(word, 0)) and (half := and_half(scan, last)):
+            return measured(scan, start, half, amount + many / 2)  # "un millón y medio"
         decade = [("decade", amount, 1.0)] if word.endswith("ies") else []
         past = before_or_past(scan, start, last, amount)
         return past or measured(scan, start, last, amount, strong=amount > 2, extra=decade)
@@ -136,7 +139,7 @@ def _fraction(scan: Scan, at: int, share: float) -> Quantity:
 def cjk_numerals(scan: Scan) -> Iterator[Quantity]:
     """Chinese numerals, Korean numbers, and halves of a unit: "半小时", "반 시간"."""
     for m in _CJK_HALF.finditer(scan.text):
-        if scan.free(*m.span()) and (unit := unit_at(scan, m.end())) and unit[0].dimension == "duration":
+        if scan.free(*m.span()) and (unit := unit_at(scan, m.end())) and unit[0].dimension in _HALVED:
             whole = (float(m[1]) if m[1].isdecimal() else han_value(m[1]) or 0.0) if m[1] else 0.0
             yield Quantity(
                 m.start(), unit[1], (("", whole + 0.5, 1.0), converted(whole + 0.5, unit[0])), strong=whole > 0

@@ -14,7 +14,7 @@ from tokenmill.judges.math.lexicon import vocabulary
 _CLOCK = re.compile(
     r"(?P<hour>[01]?\d|2[0-4])"
     r"(?:(?P<colon>[:.])(?P<minute>[0-5]\d)(?!\d)(?:[:.](?P<seconds>[0-5]\d)(?!\d))?(?P<sign> ?(?:Uhr|h)\b)?"
-    r"| ?(?P<mark>h|Uhr|時|时|点|點|시)(?![間间간]|[^\W\d_]) ?(?P<after>[0-5]?\d)?[分분]?)?"
+    r"| ?(?P<mark>(?:h|Uhr)(?![^\W\d_])|(?:時|时|点|點|시)(?![間间간])) ?(?P<after>[0-5]?\d)?[分분]?)?"
     r"(?:\s?(?P<half>[ap])\.?\s?m\b\.?)?"
 )
 PAST = re.compile(r"(?: minutes?)? (past|after|to|before) ([^\W\d_]+|\d{1,2})\b")
@@ -36,6 +36,8 @@ _NO_MONTHS = vocabulary("may march mar mai sep dec")
 _UNSURE_MONTHS = vocabulary("may mar dec sep march")
 """or a year or day beside them."""
 _CJK_DATE = re.compile(r"(\d{1,2}) ?[月월](?: ?(\d{1,2}) ?[日号號일])?")
+_ISO_DATE = re.compile(r"(?<=\d{4}-)(?<![\d.,-]\d{4}-)(\d{2})-(\d{2})(?!\d|-)")
+_NUMERIC_DATE = re.compile(r"(?<![\d./])(\d{1,2})(?:\. ?|/)(\d{1,2})(?=(?:\. ?|/)(?:1\d|20)\d\d(?!\d))")
 _YEAR_AFTER = re.compile(r",? (?:1\d|20)\d\d\b")
 _DAYS_BEFORE = re.compile(
     r"((?:(?<![\d.,])\d{1,2}(?:st|nd|rd|th|er|\.|º)?(?:,? ?(?:and|to|und|bis|et|au|y|al|и|или|or|&|–|-|—|,) ?)?){1,4})"
@@ -71,15 +73,32 @@ def dates(scan: Scan, candidates: list[int]) -> Iterator[Quantity]:
     """Dates, and times told in words; `candidates` are the places of words among `first_words`."""
     if scan.cjk:
         yield from _cjk_dates(scan)
+    yield from _numeric(scan)
     months = _months(scan.language)
     for at in candidates:
         word = scan.words[at]
         if word in _DAY_STARTS and (named := _named_day(scan, at)):
             yield named
-        elif word in _WORD_TIMES:
+        elif word in _WORD_TIMES and scan.text[scan.starts[at] - 1 : scan.starts[at]] != "-":  # not "après-midi"
             yield _at_time(scan.starts[at], scan.ends[at], _WORD_TIMES[word])
         elif word in months and (word not in _NO_MONTHS or scan.raw[at][0].isupper()):
             yield from _month(scan, at, months[word])
+
+
+def _numeric(scan: Scan) -> Iterator[Quantity]:
+    """The days of dates in figures: 2019-05-03, and 3.5.2019 or 03/05/2019, of which either may be the month."""
+    for m in _ISO_DATE.finditer(scan.text) if "-" in scan.text else ():
+        if 1 <= int(m[1]) <= 12 and 1 <= int(m[2]) <= 31:
+            scan.take(m.start(1), m.end())
+            yield Quantity(m.start(1), m.end(), (("date", int(m[1]) * 100.0 + int(m[2]), 1.0),))
+    for m in _NUMERIC_DATE.finditer(scan.text):
+        one, other = int(m[1]), int(m[2])
+        readings = [
+            ("date", a * 100.0 + b, 1.0) for a, b in ((one, other), (other, one)) if 1 <= a <= 12 and 1 <= b <= 31
+        ]
+        if readings:
+            scan.take(m.start(), m.end(2))
+            yield Quantity(m.start(), m.end(2), tuple(readings))
 
 
 def _at_time(start: int, end: int, minutes: int) -> Quantity:
