@@ -65,7 +65,7 @@ def _cjk_parts(scan: Scan) -> Iterator[Quantity]:
 
 def _fractions(scan: Scan) -> Iterator[Quantity]:
     """ "1/2", "1 1/2", "1½"."""
-    for m in _FRACTION.finditer(scan.text):
+    for m in _FRACTION.finditer(scan.text) if "/" in scan.text or not scan.text.isascii() else ():
         part = unicodedata.numeric(m["sign"]) if m["sign"] else int(m["part"]) / int(m["whole"])
         if part < 1 and scan.free(*m.span()):
             scan.take(*m.span())

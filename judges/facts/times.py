@@ -91,7 +91,7 @@ def _numeric(scan: Scan) -> Iterator[Quantity]:
         if 1 <= int(m[1]) <= 12 and 1 <= int(m[2]) <= 31:
             scan.take(m.start(1), m.end())
             yield Quantity(m.start(1), m.end(), (("date", int(m[1]) * 100.0 + int(m[2]), 1.0),))
-    for m in _NUMERIC_DATE.finditer(scan.text):
+    for m in _NUMERIC_DATE.finditer(scan.text) if "/" in scan.text or scan.language != "en" else ():
         one, other = int(m[1]), int(m[2])
         readings = [
             ("date", a * 100.0 + b, 1.0) for a, b in ((one, other), (other, one)) if 1 <= a <= 12 and 1 <= b <= 31
