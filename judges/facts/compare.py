@@ -195,8 +195,9 @@ def _places(at: int, source: str, rewrite: str) -> tuple[tuple[int, int], list[t
 
 
 def same_place(text: str, fact: Quantity | naming.Name, other: str, theirs: Quantity | naming.Name) -> bool:
-    """Whether two facts stand among the same words: at least two of those next to them."""
-    return len(_beside(text, fact) & _beside(other, theirs)) >= 2
+    """Whether two facts stand among the same words: at least two of those next to them agree, or three pairs of characters."""
+    shared = _beside(text, fact) & _beside(other, theirs)
+    return len(shared) >= (3 if any(map(_CJK.match, shared)) else 2)
 
 
 def _beside(text: str, fact: Quantity | naming.Name) -> frozenset[str]:
