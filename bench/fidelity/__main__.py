@@ -1,8 +1,10 @@
 """Measure what the fidelity checks catch and what they wrongly refuse.
 
-    python -m tokenmill.bench.fidelity [--set foreign|planted] [--half dev|test] [--judged FILE | --with-judge SPEC]
+    python -m tokenmill.bench.fidelity [--set foreign|planted|cuts] [--half dev|test] [--judged FILE | --with-judge SPEC]
+    python -m tokenmill.bench.fidelity --tokens
 
-Prints Markdown tables: what code refuses, what it asks the judge about, and with a judge what that refuses.
+Prints Markdown tables: what code refuses, what it asks the judge about, and with a judge what that refuses; of `cuts` what is
+seen to end in the middle; with `--tokens` what judging costs.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from pathlib import Path
 
 from tokenmill.bench.fidelity import measure as tables
 from tokenmill.bench.fidelity.cases import Case, foreign_cases, planted_cases
+from tokenmill.bench.fidelity.cuts import cut_cases, cut_table
 from tokenmill.bench.fidelity.data import HALVES
 from tokenmill.bench.fidelity.judged import judge_cases, outdated, recorded_cases
 from tokenmill.bench.fidelity.measure import Outcome
@@ -32,7 +35,10 @@ def targets_missed(table: Table) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tokenmill.bench.fidelity", description=__doc__.splitlines()[0])
-    parser.add_argument("--set", choices=("foreign", "planted"), default="foreign", help="default: foreign")
+    parser.add_argument("--set", choices=("foreign", "planted", "cuts"), default="foreign", help="default: foreign")
+    parser.add_argument(
+        "--tokens", action="store_true", help="what judging the honest versions of the foreign set costs"
+    )
     parser.add_argument("--half", choices=HALVES, help="one half only (default: both)")
     judges = parser.add_mutually_exclusive_group()
     judges.add_argument("--with-judge", metavar="SPEC", help="a model SPEC; adds the judge's columns")
@@ -45,8 +51,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     if options.variants < 1:
         parser.error("--variants must be at least 1")
+    halves = (options.half,) if options.half else HALVES
+    if options.tokens:
+        from tokenmill.bench.fidelity.tokens import table as token_table  # imports the pipeline
+
+        print(token_table([case for half in halves for case in foreign_cases(half)]))
+        return 0
     missed = []
-    for half in (options.half,) if options.half else HALVES:
+    for half in halves:
+        if options.set == "cuts":
+            print(f"### cuts, {half} half\n\n{cut_table(list(cut_cases(half))).markdown()}\n")
+            continue
         if options.set == "foreign":
             cases = foreign_cases(half)
         else:

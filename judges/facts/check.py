@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
-from tokenmill.judges.facts import markers
+from tokenmill.judges.facts import markers, quotations
 from tokenmill.judges.facts.compare import Doubt, aligned, doubts, sentences
-from tokenmill.judges.model.quotes import stands_in
 from tokenmill.schemas.verdicts import Finding, Question, Verdict
 
 CHECK = "facts"
@@ -21,9 +21,15 @@ REASONS = ("number_added", "date_added", "unit_changed", "name_added", "code_cha
 MAX_QUESTIONS = 8
 """Asked of one text; beyond that the judge's own reading must do."""
 _AROUND = 60
-"""Characters of a text shown on either side of what a question is about."""
-_QUOTED = re.compile(r"[\"“„«「『]([^\"“”„«»「」『』\n]{12,400})[\"”“»」』]")
+"""Characters of a text shown on either side of what a finding is about,"""
+_NEAR = 20
+"""and of what a question is: the judge has the text."""
+_QUOTED = 60
+"""Characters of a quotation that a question shows."""
 _INLINE = re.compile(r"`([^`\n]+)`")
+_LINE = re.compile(r"[^\n]+")
+_MOST_LINES = 200
+"""Lines of code of one text that are compared."""
 _MOST_CODE = 20
 """Changed pieces of code that are told."""
 _FLAG = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*|[\w./~-]+|[^\s\w]+")
@@ -54,17 +60,33 @@ def _all(source: str, rewrite: str, context: str, language: str) -> tuple[Doubt,
 
 
 def _code(source: str, rewrite: str) -> list[Doubt]:
-    """Words of the rewrite's code that the source has nowhere, where both have code."""
-    if "`" not in source or "`" not in rewrite or not _code_spans(source):
+    """Words of the rewrite's code that the source has nowhere, where both have code: plain where the source has the same piece
+    of code but for this word."""
+    if "`" not in source or "`" not in rewrite or not (theirs := _code_lines(source)):
         return []
+    known = [frozenset(token[0] for token in line) for line in theirs]
     found: dict[str, Doubt] = {}
-    for start, end in _code_spans(rewrite):
-        for token in _FLAG.finditer(rewrite, start, end):
+    for line in _code_lines(rewrite):
+        own = frozenset(token[0] for token in line)
+        for token in line:
             if token[0] not in found and token[0] not in source and any(c.isalnum() for c in token[0]):
-                found[token[0]] = Doubt("code_changed", token[0], False, *token.span(), True)
+                there = max(known, key=lambda other: len(own & other))
+                same = len(own) > 2 and len(own - there) == 1 and len(there - own) == 1
+                counterpart = next(iter(there - own)) if same else ""
+                found[token[0]] = Doubt("code_changed", token[0], False, *token.span(), same, counterpart)
                 if len(found) == _MOST_CODE:
                     return list(found.values())
     return list(found.values())
+
+
+def _code_lines(text: str) -> list[list[re.Match[str]]]:
+    """The words of each line of code that has some."""
+    lines = (
+        (start + m.start(), start + m.end())
+        for start, end in _code_spans(text)
+        for m in _LINE.finditer(text[start:end])
+    )
+    return [found for start, end in islice(lines, _MOST_LINES) if (found := list(_FLAG.finditer(text, start, end)))]
 
 
 def _code_spans(text: str) -> list[tuple[int, int]]:
@@ -80,19 +102,19 @@ def _code_spans(text: str) -> list[tuple[int, int]]:
 
 
 def questions(source: str, rewrite: str, context: str = "", language: str = "en") -> list[Question]:
-    """What a judge should look at: every doubt that is no contradiction, quotations that are not the source's, markers of extent
-    and certainty that went or came. The gravest first, `MAX_QUESTIONS` at most."""
-    asked = [_question(doubt, source, rewrite) for doubt in _all(source, rewrite, context, language) if not doubt.clear]
-    for quote in _QUOTED.finditer(rewrite):
-        if len(quote[1].split()) > 3 and not stands_in(quote[1], source) and _QUOTED.search(source):
-            asked.append(
-                Question(
-                    "quotation",
-                    f'The rewrite quotes "{quote[1][:120]}". Are these the words of the source, and its speaker?',
-                    "",
-                    quote[1][:120],
-                )
-            )
+    """What a judge should look at: every doubt that is no contradiction, quotations in other words or of another speaker, and
+    markers of extent and certainty that went or came. The gravest first, `MAX_QUESTIONS` at most."""
+    asked = [
+        _question(doubt.kind, source if doubt.in_source else rewrite, doubt.start, doubt.end, in_source=doubt.in_source)
+        for doubt in _all(source, rewrite, context, language)
+        if doubt.asked
+    ]
+    for quote in quotations.reworded(source, rewrite):
+        shown = quote[1][:_QUOTED]
+        asked.append(Question("quotation", f'Rewrite quotes "{shown}". Words of the source?', "", shown))
+    for quote, speaker in quotations.reattributed(source, rewrite, language):
+        shown = quote[1][:_QUOTED]
+        asked.append(Question("quotation", f'Rewrite: "{speaker}" says "{shown}". In the source, too?', "", shown))
     asked.sort(key=lambda question: _ORDER.get(question.kind, 3))
     return [*asked, *_markers(source, rewrite, language)][:MAX_QUESTIONS]
 
@@ -108,32 +130,28 @@ _ORDER = {
 }
 
 
-def _question(doubt: Doubt, source: str, rewrite: str) -> Question:
-    text = source if doubt.in_source else rewrite
-    quoted = _around(text, doubt.start, doubt.end)
-    if doubt.in_source:
-        line = f'The source has "{doubt.text}" in "{quoted}". Does the rewrite keep it?'
-        return Question(doubt.kind, line, quoted, "")
-    line = f'The rewrite has "{doubt.text}" in "{quoted}". Does the source say so?'
-    return Question(doubt.kind, line, "", quoted)
+def _question(kind: str, text: str, start: int, end: int, *, in_source: bool) -> Question:
+    """Whether the other text says what this one does at `text[start:end]`."""
+    quoted, near = _around(text, start, end), _around(text, start, end, _NEAR)
+    owner, other = ("Source", "rewrite") if in_source else ("Rewrite", "source")
+    line = f'{owner}: "{text[start:end]}" in "{near}". In the {other}, too?'
+    return Question(kind, line, quoted if in_source else "", "" if in_source else quoted)
 
 
 def _markers(source: str, rewrite: str, language: str) -> list[Question]:
     asked = []
-    for text, other, name in ((source, rewrite, "source"), (rewrite, source, "rewrite")):
+    for text, other, in_source in ((source, rewrite, True), (rewrite, source, False)):
         for start, end in sentences(text):
-            sentence = text[start:end].strip()
-            kinds = markers.present(sentence, language)
-            if name == "rewrite":
+            kinds = markers.present(text[start:end], language)
+            if not in_source:
                 kinds &= {"negation"}
-            if not kinds or not (there := aligned(sentence, other)):
+            if not kinds or not (there := aligned(text[start:end], other)):
                 continue
             answered = markers.present(" ".join(other[s:e] for s, e in there), language)
             for kind in sorted(kinds - answered):
-                word = markers.first(sentence, kind, language)
-                line = f'The {name} says "{word}" in "{_short(sentence)}". Does the other text, too?'
-                quotes = (_short(sentence), "") if name == "source" else ("", _short(sentence))
-                asked.append(Question(f"{kind}_changed", line, *quotes))
+                low, high = markers.first(text[start:end], kind, language)
+                place = start + low, start + high
+                asked.append(_question(f"{kind}_changed", text, *place, in_source=in_source))
     return asked
 
 
@@ -148,27 +166,16 @@ def differing_spans(
 
 def _finding(doubt: Doubt, source: str, rewrite: str) -> Finding:
     quoted = _around(rewrite, doubt.start, doubt.end)
-    if doubt.counterpart:
-        at = source.find(doubt.counterpart)
-        there = _around(source, at, at + len(doubt.counterpart))
-        return Finding(
-            doubt.kind, f'The source says "{doubt.counterpart}" where the rewrite says "{doubt.text}".', there, quoted
-        )
-    return Finding(doubt.kind, f'The source has no "{doubt.text}" in its code.', "", quoted)
-
-
-def _around(text: str, start: int, end: int) -> str:
-    """The words around a place, cut between words, as they stand."""
-    low, high = max(0, start - _AROUND), min(len(text), end + _AROUND)
-    low = text.find(" ", low, start) + 1 if low and " " in text[low:start] else low
-    high = text.rfind(" ", end, high) if high < len(text) and " " in text[end:high] else high
-    return (
-        text[low:high].strip().split("\n")[0]
-        if "\n" not in text[start:end] and "\n" in text[low:high] and start == low
-        else " ".join(text[low:high].split())
+    at = source.find(doubt.counterpart)
+    there = _around(source, at, at + len(doubt.counterpart))
+    return Finding(
+        doubt.kind, f'The source says "{doubt.counterpart}" where the rewrite says "{doubt.text}".', there, quoted
     )
 
 
-def _short(sentence: str) -> str:
-    sentence = " ".join(sentence.split())
-    return sentence if len(sentence) <= 160 else sentence[:160].rsplit(" ", 1)[0] + " …"
+def _around(text: str, start: int, end: int, width: int = _AROUND) -> str:
+    """The words around a place, cut between words, in one line."""
+    low, high = max(0, start - width), min(len(text), end + width)
+    low = text.find(" ", low, start) + 1 if low and " " in text[low:start] else low
+    high = text.rfind(" ", end, high) if high < len(text) and " " in text[end:high] else high
+    return " ".join(text[low:high].split())

@@ -16,12 +16,13 @@ from itertools import islice, pairwise
 from tokenmill.judges.facts import names as naming
 from tokenmill.judges.facts.quantities import read
 from tokenmill.judges.facts.quantity import Quantity
-from tokenmill.judges.facts.units import CJK
 
 MAX_COMPARED = 150
 """Different quantities of a text that are compared by their readings; with more, only equal readings match."""
 MAX_PLACED = 40
 """Unmatched numbers, and names, for which the sentence of the source is looked for."""
+_BESIDE = 4
+"""Content words on either side of a fact by which its place is known."""
 MAX_SENTENCES = 500
 """Sentences of a text among which it is looked for."""
 _SENTENCE = re.compile(r"(?:[^\n.!?。！？]|[.!?](?=[\w,;:]))+[.!?。！？]*[\"”’」』)*]*")
@@ -44,6 +45,13 @@ class Doubt:
     """Whether it contradicts the other text: code alone may refuse for it."""
     counterpart: str = ""
     """What stands in its place in the other text."""
+    weak: bool = False
+    """Whether it may be mere grammar ("one", "the second"), which is asked about no one."""
+
+    @property
+    def asked(self) -> bool:
+        """Whether a judge is asked about it."""
+        return not self.clear and not self.weak
 
 
 def doubts(source: str, rewrite: str, context: str = "", language: str = "en") -> list[Doubt]:
@@ -98,7 +106,9 @@ def _quantities(source: str, rewrite: str, context: str, language: str) -> list[
             placed += 1
             clash = _in_its_place(quantity, source, rewrite, before, lost)
         stands = source[clash.start : clash.end] if clash else ""
-        found[kind, text] = Doubt(kind, text, False, quantity.start, quantity.end, clash is not None, stands)
+        least = 2 if "rank" in quantity.dimensions else 1
+        weak = not quantity.strong and quantity.readings[0][1] <= least and quantity.dimensions <= {"", "rank"}
+        found[kind, text] = Doubt(kind, text, False, quantity.start, quantity.end, clash is not None, stands, weak)
     for quantity in lost:
         if quantity.strong:
             kind, text = f"{quantity.kind}_lost", source[quantity.start : quantity.end]
@@ -121,10 +131,11 @@ def _in_its_place(
 ) -> Quantity | None:
     """The number that the source has where the rewrite has this one, and which the rewrite has nowhere."""
     for start, end in _places(quantity.start, source, rewrite)[1]:
-        free = [o for o in lost if start <= o.start < end and o.comparable(quantity)]
+        alike = [o for o in lost if o.strong and o.comparable(quantity) and not o.counts_rank(quantity)]
+        free = [o for o in alike if start <= o.start < end]
         near = [q for q in before if start <= q.start < end or q.dimensions & quantity.dimensions - {"", "duration"}]
         if len({o.readings for o in free}) == 1 and not _worked_out(quantity, near):
-            return free[0]
+            return next((o for o in free if not _clock(quantity, o) and same_place(rewrite, quantity, source, o)), None)
     return None
 
 
@@ -139,27 +150,34 @@ def _worked_out(quantity: Quantity, there: Sequence[Quantity]) -> bool:
     )
 
 
+def _clock(one: Quantity, other: Quantity) -> bool:
+    """Whether the two may be one hour, by a clock of twelve hours and by one of 24: "until six", "until 18"."""
+    ones, others = ({a for d, a, _ in q.readings if not d and 0 <= a <= 24} for q in (one, other))
+    return any(abs(a - b) == 12 for a in ones for b in others)
+
+
 def _names(source: str, rewrite: str, context: str, language: str) -> list[Doubt]:
     added = _unmeasured(naming.unknown(rewrite, source, context, language=language), rewrite, language)
     lost = _unmeasured(naming.unknown(source, rewrite, language=language), source, language)
     found = []
     for count, name in enumerate(added):
-        plain = not name.first and len(name.word) > 2 and count < MAX_PLACED
-        clash = _name_in_its_place(name, source, rewrite, lost, language) if plain else ""
+        clash = _name_in_its_place(name, source, rewrite, lost, language) if count < MAX_PLACED else ""
         found.append(Doubt("name_added", name.word, False, name.start, name.end, clash != "", clash))
     return found + [Doubt("name_lost", n.word, True, n.start, n.end, False) for n in lost if not n.first]
 
 
 def _name_in_its_place(name: naming.Name, source: str, rewrite: str, lost: Sequence[naming.Name], language: str) -> str:
-    """The name that the source has where the rewrite has this one: one that the rewrite has nowhere or, where this one is not a
-    word of the dictionary, not in the same sentence."""
-    own, places = _places(name.start, source, rewrite)
-    others: Sequence[naming.Name] = lost
-    if language[:2] not in CJK and not naming.ordinary(name.word):
-        sentence = rewrite[own[0] : own[1]]
-        inside = _unmeasured(list(naming.names(source, language)), source, language)
-        others = [o for o in inside if any(s <= o.start < e for s, e in places) and not naming.known(o, sentence)]
-    return next((o.word for o in others if not o.first and any(s <= o.start < e for s, e in places)), "")
+    """The name that the source has where the rewrite has this one, and which the rewrite has nowhere; both plainly names, and not
+    two spellings of one."""
+    if not _plain(name, language):
+        return ""
+    places = _places(name.start, source, rewrite)[1]
+    free = [o for o in lost if _plain(o, language) and any(start <= o.start < end for start, end in places)]
+    return next((o.word for o in free if not naming.alike(o, name) and same_place(rewrite, name, source, o)), "")
+
+
+def _plain(name: naming.Name, language: str) -> bool:
+    return not name.first and len(name.word) > 2 and not (language[:2] == "en" and naming.ordinary(name.word))
 
 
 def _unmeasured(found: list[naming.Name], text: str, language: str) -> list[naming.Name]:
@@ -174,6 +192,19 @@ def _places(at: int, source: str, rewrite: str) -> tuple[tuple[int, int], list[t
     """The rewrite's sentence around `at`, and the sentences of the source that share most words with it."""
     own = next((s for s in sentences(rewrite) if s[0] <= at < s[1]), (0, min(len(rewrite), 1_000)))
     return own, aligned(rewrite[own[0] : own[1]], source)
+
+
+def same_place(text: str, fact: Quantity | naming.Name, other: str, theirs: Quantity | naming.Name) -> bool:
+    """Whether two facts stand among the same words: at least two of those next to them agree, or three pairs of characters."""
+    shared = _beside(text, fact) & _beside(other, theirs)
+    return len(shared) >= (3 if any(map(_CJK.match, shared)) else 2)
+
+
+def _beside(text: str, fact: Quantity | naming.Name) -> frozenset[str]:
+    """Beginnings of the content words next to a fact in its sentence, `_BESIDE` on either side."""
+    low, high = next((s for s in sentences(text) if s[0] <= fact.start < s[1]), (fact.start, fact.end))
+    before = _ordered(text[max(low, fact.start - 100) : fact.start])
+    return frozenset(before[-_BESIDE:] + _ordered(text[fact.end : min(high, fact.end + 100)])[:_BESIDE])
 
 
 def aligned(sentence: str, text: str, most: int = 2) -> list[tuple[int, int]]:
@@ -193,12 +224,16 @@ def _contents(text: str) -> tuple[frozenset[str], ...]:
 
 
 def _content(sentence: str) -> frozenset[str]:
+    return frozenset(_ordered(sentence))
+
+
+def _ordered(sentence: str) -> list[str]:
     """Beginnings of the words that carry a sentence, figures among them; pairs of characters in scripts without spaces."""
     if not sentence.isascii() and _CJK.search(sentence, 0, 50):
-        return frozenset(map("".join, pairwise(sentence)))
-    return frozenset(
+        return list(map("".join, pairwise(sentence)))
+    return [
         word.lower()[:5] for word in _WORD.findall(sentence) if len(word) > 3 or word[0].isupper() or word.isdigit()
-    )
+    ]
 
 
 @lru_cache(maxsize=64)

@@ -14,19 +14,20 @@ _WORDS = {
     "negation": {
         "en": "not no never none neither nor cannot without nobody nothing n't fail failed fails refuse refused "
         "unable lack lacks "
-        "lacked rather instead except hardly un\\w+ in\\w+able",
-        "de": "nicht kein\\w* nie niemals niemand nichts ohne weder un\\w+",
+        "lacked rather instead except hardly un(?!der|til|it|ion|ivers|iqu)\\w{3,} in\\w+able",
+        "de": "nicht kein\\w* nie niemals niemand nichts ohne weder un(?!d|ter|ser|s$|ternehm)\\w{3,}",
         "fr": "pas ne n aucun\\w* jamais rien sans ni personne",
         "es": "no ni nunca jamás nada sin ningún ninguna ninguno tampoco nadie",
-        "ru": "не нет ни никогда никто ничего без нельзя не\\w+",
+        "ru": "не нет ни никогда никто ничего без нельзя не\\w{5,}",
         "zh": "不 没 未 无 非 别 莫 勿 否",
         "ja": "ない なかっ ず ません ぬ 不 無 未 非",
         "ko": "않 안 못 없 아니 지\\s?말 불 비 미 무",
     },
     "hedge": {
-        "en": "may might could perhaps possibly probably likely unlikely seems? seemed appears? appeared apparently allegedly "
-        "reportedly reported suggests? suggested believed thought considered estimated roughly about approximately suspected "
-        "presumably said claims? claimed according argued uncertain unclear assumed rumou?red can suspects? thinks? guess\\w* "
+        "en": "may(?!,?\\s\\d) might could perhaps possibly probably likely unlikely seems? seemed appears? "
+        "appeared apparently allegedly reportedly reported suggests? suggested believed thought "
+        "considered estimated roughly about approximately suspected presumably said claims? claimed "
+        "according argued uncertain unclear assumed rumou?red can suspects? thinks? guess\\w* "
         "potential\\w* doubt\\w*",
         "de": "vielleicht möglicherweise wohl wahrscheinlich vermutlich könnte\\w* dürfte\\w* soll sollen angeblich offenbar "
         "mutmaßlich anscheinend scheint schien kann können etwa laut zufolge vermut\\w+ nimmt_an",
@@ -42,7 +43,7 @@ _WORDS = {
         "ko": "것으로 듯 아마 수_있 가능성 추정 것_같 보인다 보이 약 모른다 모르 예상 전해 알려",
     },
     "quantifier": {
-        "en": "some most many several few half one_of at_least at_most up_to more_than fewer_than less_than almost nearly only "
+        "en": "some most many several few one_of at_least at_most up_to more_than fewer_than less_than almost nearly only "
         "all every mainly mostly largely partly usually often sometimes generally majority minority part among no_more each any "
         "either both everyone everything entire whole rarely seldom typically",
         "de": "einige einiger manche\\w* meist\\w* viele\\w* mehrere\\w* wenige\\w* mindestens höchstens bis_zu "
@@ -82,8 +83,14 @@ def present(text: str, language: str) -> frozenset[str]:
     return frozenset(kind for kind in CLASSES if (p := _pattern(kind, language[:2])) is not None and p.search(text))
 
 
-def first(text: str, kind: str, language: str) -> str:
-    """The first marker of a kind, as it stands; empty where there is none."""
+def first(text: str, kind: str, language: str) -> tuple[int, int]:
+    """Where the first marker of a kind stands.
+
+    Raises:
+        ValueError: there is none.
+    """
     pattern = _pattern(kind, language[:2])
     found = pattern.search(text) if pattern else None
-    return found[0] if found else ""
+    if found is None:
+        raise ValueError(f"no {kind} in {text[:80]!r}")
+    return found.span()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import lru_cache
 
 from tokenmill.judges.facts.units import CJK, units_of
@@ -109,13 +110,14 @@ def _has_stem(word: str, text: str) -> bool:
 
 
 _SAME = (
-    ("us", "usa", "united", "america", "american", "americans", "states"), ("uk", "britain", "british", "kingdom", "english"),
+    ("us", "usa", "united", "america", "american", "americans", "states"),
+    ("uk", "britain", "british", "kingdom", "english", "anglo"),
     ("un", "nations"), ("eu", "europe", "european", "union"), ("dutch", "netherlands", "holland"),
     ("french", "france"), ("spanish", "spain", "spaniards"), ("welsh", "wales"), ("irish", "ireland"), ("danish", "denmark"),
     ("swiss", "switzerland"), ("greek", "greece"), ("polish", "poland", "poles"), ("turkish", "turkey", "turks"),
     ("rome", "roman", "romans"),
     ("swedish", "sweden", "swedes"), ("scottish", "scotland", "scots"), ("ussr", "soviet"), ("moon", "lunar"),
-    ("sun", "solar"), ("jewish", "jews", "judaism"), ("oscar", "oscars", "academy"), ("bible", "biblical"),
+    ("sun", "solar"), ("jewish", "jew", "jews", "judaism"), ("oscar", "oscars", "academy"), ("bible", "biblical"),
     ("wwii", "ww2", "war"), ("wwi", "ww1", "war"), ("thai", "thailand"), ("filipino", "philippines"), ("peruvian", "peru"),
 )  # fmt: skip
 """Words for one thing that share no beginning."""
@@ -127,7 +129,9 @@ for _number, _group in enumerate(_SAME):
 
 @lru_cache(maxsize=64)
 def _groups(text: str) -> frozenset[int]:
-    return frozenset(g for w in _WORD.findall(text) for g in _GROUPS.get(w.lower(), ()))
+    return frozenset(
+        g for w in _WORD.findall(text.lower()) for part in (w, *_PARTS.split(w)) for g in _GROUPS.get(part, ())
+    )
 
 
 @lru_cache(maxsize=64)
@@ -179,6 +183,20 @@ def known(name: Name, text: str) -> bool:
             return True
     groups = _GROUPS.get(lowered)
     return bool(groups and groups & _groups(text)) or (name.word.isupper() and bare in _acronyms(text))
+
+
+def alike(one: Name, other: Name) -> bool:
+    """Whether two names may be spellings of one: Nahshon and Naashon, Paddan Aram and Padan-aram, Mon-Fri and Monday."""
+    first, second = ([word, *filter(None, _PARTS.split(word))] for word in (one.word.lower(), other.word.lower()))
+    return any(
+        a.startswith(b) or b.startswith(a) or SequenceMatcher(None, a, b, autojunk=False).ratio() >= _ALIKE
+        for a in first
+        for b in second
+        if len(a) > 2 and len(b) > 2
+    )
+
+
+_ALIKE = 0.7
 
 
 def unknown(text: str, *others: str, language: str = "en") -> list[Name]:

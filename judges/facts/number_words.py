@@ -13,7 +13,7 @@ from typing import NamedTuple
 WORDED = ("en", "de", "fr", "es", "ru", "it", "pt", "nl", "pl")
 """Languages whose number words are read."""
 SCALES = {
-    "en": {"hundred": 100, "hundreds": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12},
+    "en": {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "trillion": 10**12},
     "de": {"tausend": 1000, "million": 10**6, "millionen": 10**6, "milliarde": 10**9, "milliarden": 10**9, "mio": 10**6,
            "mrd": 10**9},
     "fr": {"mille": 1000, "million": 10**6, "millions": 10**6, "milliard": 10**9, "milliards": 10**9},
@@ -37,7 +37,7 @@ FRACTIONS = {
            "треть": 1 / 3, "трети": 1 / 3, "четверть": 0.25, "четверти": 0.25},
 }  # fmt: skip
 COLLECTIVES: dict[str, dict[str, float]] = {
-    "en": {"dozen": 12, "dozens": 12, "score": 20, "pair": 2, "couple": 2, "both": 2, "twice": 2, "thrice": 3, "double": 2,
+    "en": {"dozen": 12, "pair": 2, "couple": 2, "both": 2, "twice": 2, "thrice": 3, "double": 2,
            "doubled": 2, "triple": 3, "tripled": 3, "single": 1, "once": 1, "duo": 2, "trio": 3, "quartet": 4, "twin": 2,
            "twins": 2, "quadruple": 4, "doubling": 2, "doubles": 2, "halved": 0.5, "zero": 0},
     "de": {"dutzend": 12, "beide": 2, "beiden": 2, "beider": 2, "zweimal": 2, "dreimal": 3, "doppelt": 2, "verdoppelt": 2,
@@ -230,7 +230,7 @@ def han_value(text: str) -> float | None:
 
 _MOST_HAN = 20
 HAN_COUNTERS = frozenset(
-    "年月日号個个名位人件座条本台次回岁歳分秒时時点點世周天小章项項种種倍层層家支冊册枚匹頭头米公千克吨度成割つ"
+    "年月日号個个名位人件座条本台次回岁歳分秒时時点點世周天小章项項种種倍层層家支冊册枚匹頭头米公千克吨度成割つかヶカ"
 )
 """Signs behind a Chinese numeral that make one of one or two characters a number."""
 

@@ -48,18 +48,28 @@ class Quantity:
 
     def same_as(self, other: Quantity) -> bool:
         """Whether the two may mean the same: in one dimension that both measure, or else as bare numbers."""
-        about = _ABOUT_SLACK if self.about or other.about else 0.0
         mine = [reading for reading in self.readings if reading[0] not in _LOOSE]
         theirs = [reading for reading in other.readings if reading[0] not in _LOOSE]
         shared = [(a, b) for a in mine for b in theirs if same_dimension(a[0], b[0])]
         if shared:
             if "date" in {a[0] for a, _ in shared}:
                 shared = [(a, b) for a, b in shared if a[0] == "date"]
-            # Conversion rounds; the same unit says the same number.
-            return any(_near(a[1], b[1], about if a[2] == b[2] else max(about, _ROUNDED)) for a, b in shared)
-        if mine and theirs:
+        elif mine and theirs:
             return False
-        return any(_near(a[1], b[1], about) for a in self.readings for b in other.readings if not a[0] and not b[0])
+        else:
+            shared = [(a, b) for a in self.readings for b in other.readings if not a[0] and not b[0]]
+        return any(self._agrees(a, other, b) for a, b in shared)
+
+    def _agrees(self, mine: Reading, other: Quantity, theirs: Reading) -> bool:
+        """Whether two amounts are equal, but for what a conversion rounds and what telling it roughly does."""
+        one, another = mine[1], theirs[1]
+        apart = abs(one - another) / max(abs(one), abs(another), 1e-300)
+        if apart <= (1e-9 if mine[2] == theirs[2] else _ROUNDED):  # the same unit says the same number
+            return True
+        if self.about == other.about or apart > _ABOUT_SLACK:
+            return False
+        rough, exact = (mine, theirs) if self.about else (theirs, mine)
+        return _digits(rough) <= _digits(exact)  # "about 1,502" is not what 1,500 is rounded to
 
     def comparable(self, other: Quantity) -> bool:
         """Whether the two are of one sort: both dates, both of one dimension, or both bare numbers."""
@@ -73,11 +83,15 @@ class Quantity:
         return ("rank" in self.dimensions) != ("rank" in other.dimensions)
 
     def other_unit_than(self, other: Quantity) -> bool:
-        """Whether the bare numbers agree and the units do not: 5 km and 5 miles, A$22 and US$22."""
-        if not (self.dimensions - _UNMEASURED and other.dimensions - _UNMEASURED) or self.same_as(other):
+        """Whether the bare numbers agree, and the units do not, though of one dimension: 5 km and 5 miles, A$22 and US$22."""
+        if self._measured().isdisjoint(other._measured()) or self.same_as(other):
             return False
         return any(not a[0] and not b[0] and a[1] == b[1] for a in self.readings for b in other.readings)
 
+    def _measured(self) -> frozenset[str]:
+        return frozenset(dimension.partition(" ")[0] for dimension in self.dimensions - _UNMEASURED)
 
-def _near(one: float, other: float, slack: float) -> bool:
-    return one == other or abs(one - other) <= max(slack, 1e-9) * max(abs(one), abs(other))
+
+def _digits(reading: Reading) -> int:
+    """How many digits tell an amount in its unit, zeros behind them left out."""
+    return len(f"{reading[1] / reading[2]:.6g}".partition("e")[0].replace(".", "").lstrip("-0").rstrip("0"))

@@ -87,9 +87,15 @@ class Language:
         pieces = [tokens] if middle < 2 * self.min_words else [tokens[:middle], tokens[middle:]]
         if all(_profile(piece) == expected for piece in pieces):
             return _CLEAN
-        return self._slowly(rewrite, expected, len(pieces))
+        return self._slowly(source, rewrite, expected, len(pieces))
 
-    def _slowly(self, rewrite: str, expected: str, pieces: int) -> Verdict:
+    def _partly(self, source: str, language: str) -> bool:
+        """Whether a quarter of the source is in a language: documents are mixed, and their language columns err."""
+        size = len(source) // 4 + 1
+        quarters = (source[at : at + min(size, _SAMPLE)] for at in range(0, len(source), size))
+        return any(dict(_ranked(quarter)).get(language, 0) >= self.sure for quarter in quarters)
+
+    def _slowly(self, source: str, rewrite: str, expected: str, pieces: int) -> Verdict:
         middle = len(rewrite) // 2
         worst = 1.0
         for piece in (rewrite,) if pieces == 1 else (rewrite[:middle], rewrite[middle:]):
@@ -99,7 +105,8 @@ class Language:
             best = max(likely, key=likely.__getitem__)
             kept = likely.get(_FAMILY.get(expected, expected), 0.0)
             worst = min(worst, kept)
-            if expected_is_known(expected) and likely[best] >= self.sure and kept < self.unlikely:
+            other = expected_is_known(expected) and likely[best] >= self.sure and kept < self.unlikely
+            if other and not self._partly(source, best):
                 detail = f"Write in the language of the source ({expected}), not in {best}."
                 quote = piece.strip()[:100]
                 return Verdict(

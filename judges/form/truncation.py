@@ -5,19 +5,27 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tokenmill.judges.form.words import N, ngrams, repeats, sequence, shared_ngrams, words
+from tokenmill.judges.form.words import N, ngrams, repeats, sequence, shared_ngrams, unspaced, words
 from tokenmill.schemas.verdicts import Finding, Verdict
 
 CHECK = "truncation"
 _STOPS = frozenset(".!?…。！？．｡।॥؟۔։።")
 _CLOSERS = "\"'”’“»«›」』】）)]}*_`~ \t"
 _UNSTOPPED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")  # Thai, Lao, Burmese, Khmer end without a stop
-_ITEM = re.compile(r"\s*(?:[-*+•–—]\s|\(?\w{1,3}[.)]\s|\*\*|\|)|\s*\d{1,4}\b")
+_ITEM = re.compile(r"\s*(?:[-*+•–—>]|\(?\w{1,3}[.)]\s)")
+_COMMA = re.compile(r"[,;，、،–—]$")
 _DANGLING = re.compile(
-    r"(?:[,;:(\[{&/–—-]|\b(?:the|an?|and|or|of|to|in|for|with|by|as|that|which|who|whose|is|was|are|were|from|at|but|on|into|"
-    r"their|its|his|her|this|these|than|because|while|when|der|die|das|und|oder|von|mit|el|la|los|las|y|de|que|con|le|les|et|du|des))\s*$",
+    r"(?:[(\[{]|\b(?:the|an?|and|or|of|to|in|for|with|by|as|that|which|who|whose|is|was|are|were|from|at|but|on|into|"
+    r"their|its|his|her|this|these|than|because|while|when|der|die|das|den|dem|ein|eine|einer|und|oder|von|mit|für|im|"
+    r"el|la|los|las|un|una|y|de|del|que|con|por|le|les|et|du|des|une|dans|pour|par|"
+    r"и|в|на|с|из|к|по|для|что|от|о|не))$",
     re.IGNORECASE,
 )
+_SENTENCE_END = re.compile(r"(?<=\w\w)[.!?…][\"'”’»)\]*_]*\s+(?=[\"“«(*_]*[^\W\d_a-z])|[。！？][」』”）]*")
+_CUT_WORDS = 5
+"""Words of a sentence begun behind another in its line that show it to be cut off; fewer may sign a letter."""
+_CUT_LINE = 12
+"""Words of a line of its own that do, where all other lines of that length are whole sentences."""
 _PERIODIC = re.compile(r"(\S.{0,11}?)\1{79,}", re.DOTALL)
 
 
@@ -25,8 +33,8 @@ _PERIODIC = re.compile(r"(\S.{0,11}?)\1{79,}", re.DOTALL)
 class Truncation:
     """Refuses with `stops_in_the_middle` or `repeats_itself`.
 
-    Lists, tables, formulas and headings need no full stop, nor does a rewrite whose source has none; what the source
-    repeats or leaves open the rewrite may as well.
+    A line of its own without a full stop may be an item, a heading, a cell or a signature: it is a cut only where it breaks off
+    at a comma or a word that wants another. What the source repeats or leaves open the rewrite may as well.
     """
 
     max_repeated: float = 0.35
@@ -111,13 +119,15 @@ def _cut(source: str, rewrite: str, finish_reason: str) -> str:
         return "there is no text"
     if rewrite.count("```") % 2 and not source.count("```") % 2:
         return "a code fence is left open"
-    opened = _open_brackets(rewrite)
-    if opened > 0 and opened > _open_brackets(source):
+    text, before = rewrite.rstrip(), source.rstrip()
+    if _ended(text):
+        return ""
+    opened = _open_brackets(text)
+    if opened > 0 and opened > _open_brackets(before):
         return "a bracket is left open"
-    text = rewrite.rstrip()
-    if _open_quote(text) and not _open_quote(source.rstrip()):
+    if _open_quote(text) and not _open_quote(before):
         return "a quotation is left open"
-    return "" if _ended(text) or _may_end_so(text, source.rstrip()) else "it ends without a full stop"
+    return "it ends in the middle of a sentence" if _breaks_off(text, before) else ""
 
 
 def _open_brackets(text: str) -> int:
@@ -140,19 +150,26 @@ def _ended(text: str) -> bool:
     return text.endswith(("```", "$$", "\\]")) or _UNSTOPPED.search(core[-12:]) is not None
 
 
-def _may_end_so(text: str, source: str) -> bool:
-    """Whether a last line without a full stop is a complete ending all the same."""
-    if text.endswith(":") and source.endswith(":"):
-        return True  # announces what the next chunk holds
+def _breaks_off(text: str, source: str) -> bool:
+    """Whether a last line without a full stop is plainly no complete one."""
     line = text[text.rfind("\n") + 1 :]
-    if _DANGLING.search(line[-40:]):
+    if line.strip() in map(str.strip, source.splitlines()):
         return False
-    before = text[: len(text) - len(line)].rstrip()
-    earlier = before[before.rfind("\n") + 1 :]
+    if _DANGLING.search(line[-40:]) and len(words(line)) >= _CUT_WORDS:  # an item may read "Sign in"
+        return True
+    *before, earlier = text[: -len(line)].rstrip().split("\n")
     if line.startswith("|"):
-        return line.endswith("|") and (not earlier.startswith("|") or earlier.count("|") == line.count("|"))
-    if _ITEM.match(line):
-        return not (_ITEM.match(earlier) and _ended(earlier))
+        return earlier.endswith("|") and (not line.endswith("|") or line.count("|") < earlier.count("|"))
     if line.startswith("#"):
-        return source[source.rfind("\n") + 1 :].startswith("#")
-    return bool(source) and not _ended(source)
+        return not source[source.rfind("\n") + 1 :].startswith("#")
+    if not _ended(source):
+        return False
+    if _COMMA.search(line):
+        return len(words(line)) >= _CUT_WORDS  # "Best wishes," may end a letter
+    if _ITEM.match(line):
+        return bool(_ITEM.match(earlier)) and _ended(earlier)
+    wide = 1 + unspaced(line)
+    if len(begun := _SENTENCE_END.split(line)) > 1:
+        return len(words(begun[-1])) >= _CUT_WORDS * wide
+    others = [other for other in (*before, earlier) if len(words(other)) >= _CUT_LINE * wide]
+    return len(words(line)) >= _CUT_LINE * wide and bool(others) and all(map(_ended, others))

@@ -11,20 +11,24 @@ import pytest
 from tokenmill.bench.fidelity import ask, faults, judged
 from tokenmill.bench.fidelity.__main__ import main, targets_missed
 from tokenmill.bench.fidelity.cases import FAULTY, HONEST, Case, foreign_cases, planted_cases
+from tokenmill.bench.fidelity.cuts import COLUMN, cut_cases, cut_table
 from tokenmill.bench.fidelity.data import HALVES, foreign, pairs
 from tokenmill.bench.fidelity.measure import RAISED, REFUSED, Outcome, foreign_table, measure, planted_table
 from tokenmill.bench.fidelity.pointing import pointing, raised_by_fault
 from tokenmill.bench.fidelity.table import Cell, Table
+from tokenmill.bench.fidelity.tokens import Spent, documents, spent
 from tokenmill.bench.servers.scripted import ScriptedServer
 from tokenmill.schemas.verdicts import Question, Verdict
 
-HONEST_REFUSED = {"foreign": 0.19, "planted": 0.046}
-"""Guards, close to what code alone does on the development halves today: of 105 honest versions it refuses 19 (18.1 %), of 825
-paraphrases 37 (4.5 %). Who makes the check better makes the guard tighter."""
-ASKED, RAISED_SLIPS = 0.59, 0.38
-"""It asks about the sentence of 63 of 105 natural slips (60 %), and raises 41 (39 %);"""
-RAISED_FACTS = {"number changed": 0.93, "date shifted": 0.95, "name swapped": 0.98}
-"""and of these planted faults it raises 94 %, 96 % and 98.5 %."""
+HONEST_REFUSED = {"foreign": 0.01, "planted": 0.005}
+"""Guards, close to what code alone does on the development halves today: it refuses none of 105 honest versions and none of 825
+paraphrases. Who makes the check better makes the guard tighter."""
+ASKED, RAISED_SLIPS = 0.59, 0.41
+"""It asks about the sentence of 64 of 105 natural slips (61 %), and raises 45 (43 %);"""
+RAISED_FACTS = {"number changed": 0.945, "date shifted": 0.96, "name swapped": 0.975}
+"""and of these planted faults it raises 95 %, 97 % and 98 %."""
+CUTS_REFUSED = 0.68
+"""Of answers cut off with no word of it from the endpoint, at least so many are seen; it is 70 % and 73 %."""
 NOTHING = {"answers": [], "unsupported": [], "missing": [], "form_kept": True, "form_fault": ""}
 CASE = Case(
     "a", FAULTY, "dev", "", "en",
@@ -260,3 +264,27 @@ def test_an_empty_half_is_said(capsys, monkeypatch):
     monkeypatch.setattr("tokenmill.bench.fidelity.cases.pairs", lambda half=None: [])
     assert main(["--set", "planted", "--half", "test"]) == 0
     assert "The test half of the planted set is empty." in capsys.readouterr().out
+
+
+def test_cut_texts_are_seen_and_whole_ones_left_alone():
+    cases = list(cut_cases("dev"))
+    assert cases == list(cut_cases("dev"))
+    whole = [case for case in cases if case.version == HONEST]
+    assert len(cases) == 5 * len(whole) > 4_000
+    assert all(case.honest.startswith(case.rewrite) and case.rewrite != case.honest for case in cases if case.faulty)
+    table = cut_table(cases)
+    for name in ("foreign", "planted"):
+        cut, left = table.cell(f"{name}, cut", COLUMN), table.cell(f"{name}, whole", COLUMN)
+        assert cut.refused >= CUTS_REFUSED * cut.total
+        assert left.refused <= 0.002 * left.total
+
+
+def test_tokens_of_judging_are_counted_by_kind():
+    cases = foreign_cases("dev")
+    alone, joined = [sum(map(spent, documents(cases, n)), Spent()) for n in (1, 10)]
+    assert alone.kept <= joined.kept < 1.01 * alone.kept
+    assert joined.instructions < alone.instructions / 3  # read once for several passages
+    costs = joined.per_kept()
+    assert costs[-1] == pytest.approx(sum(costs[:-1])) and costs[-1] < 4
+    assert {len(document) for document in documents(cases, 10)} >= {10}
+    assert len({case.language for case in next(documents(cases, 10))}) == 1

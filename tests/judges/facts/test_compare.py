@@ -44,6 +44,24 @@ def test_what_may_follow_from_the_source_is_no_contradiction(source: str, rewrit
     assert not clear(source, rewrite)
 
 
+@pytest.mark.parametrize(
+    ("source", "rewrite"),
+    [
+        ("The club from Bergen played 45 games.", "There were 46 people in the boat."),
+        ("He sailed from Bergen on a Friday.", "A man called Oslo had been born there."),
+        ("The first artist with two shows in the city.", "In the city the artist broke three records."),
+        ("It took two hours to walk the 5 miles.", "The walk of 5 hours ended there."),
+    ],
+)
+def test_a_fact_in_another_place_is_no_contradiction(source: str, rewrite: str) -> None:
+    assert not clear(source, rewrite)
+
+
+def test_ordinary_words_with_a_capital_contradict_no_name() -> None:
+    assert not clear("He told them, Why do you go to Bergen?", "He told them, Wherefore do you go to Bergen?")
+    assert clear("He told them to go to Bergen.", "He told them to go to Tromso.") == ["name_added"]
+
+
 def test_an_addition_and_a_loss_are_doubts() -> None:
     found = {(d.kind, d.text, d.in_source) for d in doubts("There were 45 men in Bergen.", "The men built 78 boats.")}
     assert {("number_added", "78", False), ("number_lost", "45", True), ("name_lost", "Bergen", True)} <= found

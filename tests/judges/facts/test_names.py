@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenmill.judges.facts.names import MAX_NAMES, names, ordinary, unknown
+from tokenmill.judges.facts.names import MAX_NAMES, Name, alike, names, ordinary, unknown
 
 
 def words(text: str, *others: str, language: str = "en") -> list[str]:
@@ -59,6 +59,19 @@ def test_any_text_is_read(text: str, other: str, language: str) -> None:
     assert all(text[n.start : n.end] == n.word for n in names(text, language))
     assert unknown(text, text, language=language) == []
     assert {n.word for n in unknown(text, other, language=language)} <= {n.word for n in names(text, language)}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("Nahshon", "Naashon", True),
+        ("Paddan", "Padan-aram", True),
+        ("Bergen", "Oslo", False),
+        ("Iddo", "Jadau", False),
+    ],
+)
+def test_spellings_of_one_name_are_alike(one: str, other: str, same: bool) -> None:
+    assert alike(Name(0, 1, one, False), Name(0, 1, other, False)) == same
 
 
 def test_the_names_of_a_text_are_bounded() -> None:

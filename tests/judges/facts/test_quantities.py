@@ -80,6 +80,27 @@ def test_what_is_no_quantity_is_not_read(text: str, language: str) -> None:
     assert not [q for q in read(text, language) if q.strong or len(q.readings) > 1]
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("about 1,500 men", "1,502 men", True),
+        ("1,500 men", "about 1,502 men", False),
+        ("over 1,500 men", "over 1,502 men", False),
+        ("nearly three decades", "29 years", True),
+        ("551 m", "600 yards", True),
+        ("4 June", "5 June", False),
+    ],
+)
+def test_a_rough_number_is_rounder_than_the_exact_one(one: str, other: str, same: bool) -> None:
+    (a,), (b,) = read(one), read(other)
+    assert a.same_as(b) == b.same_as(a) == same
+
+
+def test_each_day_of_a_range_is_read() -> None:
+    found = [(amount, dimension) for q in read("the night of 4–5 June") for dimension, amount, _ in q.readings]
+    assert {(604.0, "date"), (605.0, "date")} <= set(found)
+
+
 def test_a_range_of_minutes_is_no_time_of_day() -> None:
     dimensions = [dimension for q in read("over in five to ten minutes") for dimension, _, _ in q.readings]
     assert "time" not in dimensions and "duration" in dimensions

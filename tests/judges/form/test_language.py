@@ -97,3 +97,10 @@ def test_detect_always_answers_with_a_code(text):
 def test_configuration_is_checked():
     with pytest.raises(ValueError, match="unlikely"):
         Language(sure=0.1, unlikely=0.2)
+
+
+def test_a_language_that_the_source_is_partly_in_is_no_change():
+    mixed = f"{SAMPLES['fr']} {SAMPLES['fr']}\n\n{SOURCE}"
+    assert language(mixed, f"{SAMPLES['fr']} {REWRITE}", "fr").passed
+    assert language(SOURCE, REWRITE, "fr").passed  # the document's language column errs
+    assert not language(SAMPLES["fr"], REWRITE, "fr").passed
