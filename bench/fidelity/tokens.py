@@ -15,7 +15,8 @@ from tokenmill.bench.fidelity.cases import Case
 from tokenmill.judges.facts.check import questions
 from tokenmill.judges.model import voting
 from tokenmill.judges.model.faithfulness import Faithfulness
-from tokenmill.pipelines.knowledge.rephrase import CHUNKS_BEFORE, Rephrase
+from tokenmill.pipelines.knowledge.rephrase import Rephrase
+from tokenmill.pipelines.knowledge.writing import CHUNKS_BEFORE
 from tokenmill.pipelines.rollouts.chunking import count_tokens, tail
 
 LENGTHS = (1, 5, 10)
