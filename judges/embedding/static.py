@@ -9,11 +9,12 @@ Vectors distilled by a forward pass over the vocabulary settle no more pairs tha
 
 from __future__ import annotations
 
-import re
+import math
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from tokenmill.judges.embedding.loading import packaged
+from tokenmill.judges.form.words import words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +27,8 @@ _FIRST_WORD = 1996
 """Index of the first word in the vocabulary, which goes from frequent to rare behind marks and single characters."""
 _LONGEST = 40
 """Characters of a word that are looked at: a longer one is none, and would not be worth remembering."""
-_WORD = re.compile(rf"\w{{1,{_LONGEST}}}")
+_MANY = 4096
+"""Pieces of a text beyond which only the different ones are looked up: there are never more than the table has."""
 
 
 def cosine(source: str, rewrite: str) -> float | None:
@@ -49,11 +51,13 @@ def _vector(text: str) -> tuple[np.ndarray, int]:
     """Unit vector of a text, and of how many pieces it is made."""
     import numpy as np
 
-    table, weights = vectors()
-    pieces = [piece for word in _WORD.findall(text.lower()) for piece in _pieces(word)]
-    different, counts = np.unique(np.array(pieces, np.intp), return_counts=True)  # a long text needs no more than a table
-    vector = (weights.take(different) * counts.astype(np.float32)) @ table.take(different, axis=0)
-    return vector / max(float(np.linalg.norm(vector)), 1e-12), len(pieces)
+    pieces = np.array([piece for word in words(text) for piece in _pieces(word[:_LONGEST])], np.intp)
+    if len(pieces) > _MANY:
+        different, counts = np.unique(pieces, return_counts=True)
+        vector = counts.astype(np.float32) @ vectors().take(different, axis=0)
+    else:
+        vector = np.add.reduce(vectors().take(pieces, axis=0))
+    return vector / max(math.sqrt(vector @ vector), 1e-12), len(pieces)
 
 
 @lru_cache(maxsize=1 << 15)
@@ -72,8 +76,8 @@ def _tokenizer() -> Tokenizer:
 
 
 @cache
-def vectors() -> tuple[np.ndarray, np.ndarray]:
-    """The model's embedding of each piece of its vocabulary (30522, 384), and the weight of each (30522,), float32.
+def vectors() -> np.ndarray:
+    """The model's embedding of each piece of its vocabulary (30522, 384), float32, each weighted by how rare it is.
 
     Raises:
         OSError: the packaged model is not installed.
@@ -84,6 +88,7 @@ def vectors() -> tuple[np.ndarray, np.ndarray]:
     _tokenizer()
     with safe_open(packaged() / "model.safetensors", "np") as file:
         name = next(name for name in file.keys() if name.endswith("word_embeddings.weight"))  # noqa: SIM118 (no dict)
-        table = file.get_tensor(name)
-    rarity = np.maximum(np.arange(len(table)) - _FIRST_WORD + 1, 1)
-    return table, np.log1p(rarity).astype(np.float32)
+        table: np.ndarray = file.get_tensor(name)
+    rank = np.maximum(np.arange(len(table)) - _FIRST_WORD + 1, 1)
+    table *= np.log1p(rank).astype(np.float32)[:, None]
+    return table

@@ -39,10 +39,16 @@ class Name:
 
 
 @lru_cache(maxsize=64)
+def _tokens(text: str) -> list[str]:
+    """The words of a text in order, shared: not to be changed."""
+    return _WORD.findall(text)
+
+
+@lru_cache(maxsize=64)
 def _words(text: str, language: str) -> tuple[str, ...]:
     """The different words of a text that may be names."""
     if language in _CASED:
-        found = dict.fromkeys(_WORD.findall(text))
+        found = dict.fromkeys(_tokens(text))
         return tuple(word for word in found if word[0].isupper() and (len(word) > 1 or not word.isascii()))
     if language in CJK:
         return tuple(word for word in dict.fromkeys(_LATIN.findall(text)) if word[0].isupper() and len(word) > 2)
@@ -51,7 +57,7 @@ def _words(text: str, language: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _lowered(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(text.lower()))
+    return frozenset(map(str.lower, _tokens(text)))
 
 
 @lru_cache(maxsize=64)
@@ -63,18 +69,20 @@ def names(text: str, language: str = "en") -> tuple[Name, ...]:
 def _found(text: str, language: str, words: frozenset[str]) -> list[Name]:
     """Where those of `words` stand that are names."""
     found: list[Name] = []
-    pattern = _WORD if language in _CASED else _LATIN
     titled: list[tuple[int, int]] | None = None
-    for m in pattern.finditer(text) if words else ():
-        if m[0] not in words:
+    end = 0
+    for word in (_tokens(text) if language in _CASED else _LATIN.findall(text)) if words else ():
+        start = text.index(word, end)  # what lies between two words has no letter
+        end = start + len(word)
+        if word not in words:
             continue
-        first = language in _CASED and ((m[0].isupper() and len(m[0]) > 4) or _begins(text, m.start()))
+        first = language in _CASED and ((word.isupper() and len(word) > 4) or _begins(text, start))
         if language in _CASED and not first:
             # Headings and bold labels, whose words may all be capitalised.
             titled = titled if titled is not None else [h.span() for h in _HEADED.finditer(text) if len(h[0]) < 120]
-            at = bisect(titled, (m.start(), len(text))) - 1
-            first = at >= 0 and m.start() < titled[at][1]
-        found.append(Name(*m.span(), m[0], first))
+            at = bisect(titled, (start, len(text))) - 1
+            first = at >= 0 and start < titled[at][1]
+        found.append(Name(start, end, word, first))
         if len(found) == MAX_NAMES:
             break
     return found
@@ -86,6 +94,7 @@ def _begins(text: str, start: int) -> bool:
     return not bare or bare[-1] in _ENDS or "\n" in before
 
 
+@lru_cache(maxsize=1 << 15)
 def stem(word: str) -> str:
     """What of a word stays the same in other cases, numbers and derivations."""
     word = word.lower().replace("’", "'").removesuffix("'s").replace(".", "").strip("'")
@@ -127,7 +136,7 @@ for _number, _group in enumerate(_SAME):
 
 @lru_cache(maxsize=64)
 def _groups(text: str) -> frozenset[int]:
-    return frozenset(g for w in _WORD.findall(text) for g in _GROUPS.get(w.lower(), ()))
+    return frozenset(g for w in _tokens(text) for g in _GROUPS.get(w.lower(), ()))
 
 
 @lru_cache(maxsize=64)
