@@ -106,7 +106,7 @@ def _by_letters(text: str) -> dict[str, list[str]]:
     """The words of a text and the parts of compounds, by their first two letters."""
     found: dict[str, list[str]] = {}
     for word in _lowered(text):
-        for part in (word, *(_PARTS.split(word) if not word.isalpha() else ())):
+        for part in (word,) if word.isalpha() else (word, *_PARTS.split(word)):
             if len(part) > 1:
                 found.setdefault(part[:2], []).append(part)
     return found

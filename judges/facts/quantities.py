@@ -114,6 +114,7 @@ _PART = re.compile(r"(?: (?:in|out of|of the|of|von|sur|de cada|из) |/(?=\d))(
 _AT_UNIT = re.compile(
     r"[ \u00a0\u202f-]?(?:с лишним )?((?:[^\W\d_]|[%°²³µμ℃％‰$€£])(?:[^\s\d]|(?<=[mk])[23]){0,40}(?: [^\W\d_]{1,40}){0,2})"
 )
+_LEADS = re.compile(r"[ \u00a0\u202f-]?(?:с лишним )?([^\W\d_]+)(?=\s)")
 _SIGN_ENDS = frozenset(sign[-1] for sign in PREFIXES)
 _JOINED = re.compile(r",? ?(?:and|und|et|y|и)? ?")
 _NUMERAL = {comma: re.compile(pattern) for comma, pattern in NUMBER.items()}
@@ -202,7 +203,7 @@ class _Reader:
         parts = _WORD.split(self.text)  # gap, word, gap, word, ..., gap
         ends = list(accumulate(map(len, parts)))
         self.raw, self.starts, self.ends = parts[1::2], ends[0::2], ends[1::2]
-        self.words = [word.lower() for word in self.raw]
+        self.words = " ".join(self.raw).lower().split(" ") if self.raw else []
         known = _starts(language)
         self.candidates = [i for i, word in enumerate(self.words) if word in known]
         self._taken = bytearray(len(self.text))
@@ -581,6 +582,9 @@ class _Reader:
 
     def _unit(self, end: int, least: int = 1) -> tuple[Unit, int] | None:
         """The unit of `least` characters or more that stands at `end`, a space, a hyphen or nothing before it."""
+        leads = _LEADS.match(self.text, end)
+        if leads and self.language not in CJK and leads[1].lower() not in _unit_heads(self.language):
+            return None  # as most words behind a number or an article
         m = _AT_UNIT.match(self.text, end)
         if m is None:
             return None
