@@ -293,8 +293,9 @@ class Rephrase:
         )
         if checks.facts is not None:
             verdicts.append(checks.facts(source, rewrite, context, language))
-        if checks.similarity is not None and first_refusal(verdicts) is None:
-            verdicts.append(await checks.similarity(source, rewrite))
+        similarity = checks.similarity
+        if similarity is not None and first_refusal(verdicts) is None and similarity.reads(source):
+            verdicts.append(await similarity(source, rewrite))
         return verdicts
 
     def _windows(self, chunks: Sequence[Chunk]) -> Iterator[tuple[int, int]]:
