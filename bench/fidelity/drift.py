@@ -43,7 +43,9 @@ class Outcome:
         return self.transformer and not self.words
 
     def columns(self) -> dict[str, bool]:
-        row = dict(zip(COLUMNS, (self.code, self.embeddings, self.embeddings and not self.code, self.words), strict=False))
+        row = dict(
+            zip(COLUMNS, (self.code, self.embeddings, self.embeddings and not self.code, self.words), strict=False)
+        )
         return row | ({COLUMNS[4]: self.transformer} if self.words else {})
 
 
@@ -90,7 +92,9 @@ async def outcomes(cases: Sequence[Case]) -> list[Outcome]:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m tokenmill.bench.fidelity.drift", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tokenmill.bench.fidelity.drift", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--half", choices=HALVES, default="dev")
     parser.add_argument("--paraphrases", type=int, default=200, help="of the planted set, drawn by hash")
     args = parser.parse_args(argv)

@@ -4,7 +4,8 @@
     python -m tokenmill.bench.throughput --memory             # peak memory at 5,000 and 50,000 documents
 
 Both send real passages to one local server that answers real paraphrases after 200 ms, 256 in flight. The pipeline runs
-without a judge, once without and once with the embedding check; form and fact checks, cache, budget ledger and Parquet output are on.
+without a judge, once without and once with the embedding check; form and fact checks, cache, budget ledger and Parquet
+output are on.
 """
 
 from __future__ import annotations
@@ -124,8 +125,12 @@ def speed(args: argparse.Namespace, folder: Path) -> None:
     print(table(found))
 
 
-def _told(round_: int, name: str, figures: dict[str, float], found: dict[str, list[dict[str, float]]]) -> dict[str, float]:
-    print(f"round {round_ + 1}, {name}: " + ", ".join(f"{key} {value:.4g}" for key, value in figures.items()), flush=True)
+def _told(
+    round_: int, name: str, figures: dict[str, float], found: dict[str, list[dict[str, float]]]
+) -> dict[str, float]:
+    print(
+        f"round {round_ + 1}, {name}: " + ", ".join(f"{key} {value:.4g}" for key, value in figures.items()), flush=True
+    )
     found[name].append(figures)
     return figures
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import threading
@@ -54,10 +55,8 @@ class Finished:
         known: dict[int, psutil.Process] = {tree.pid: tree}
         while process.poll() is None:
             held = 0
-            try:
+            with contextlib.suppress(psutil.Error):
                 known |= {child.pid: child for child in tree.children(recursive=True) if child.pid not in known}
-            except psutil.Error:
-                pass
             for pid, part in list(known.items()):
                 try:
                     times = part.cpu_times()

@@ -129,7 +129,7 @@ class Similarity:
         return self.minimum * (0.75 + 0.25 * share)
 
     async def __call__(self, source: str, rewrite: str) -> Verdict:
-        """Judge `rewrite`; the score is the cosine that decided, of words or of embeddings, cut at 0 and rounded to 4 decimals."""
+        """Judge `rewrite`; the score is the cosine that decided, of words or of embeddings, at least 0, to 4 decimals."""
         likeness = static.cosine(source, rewrite) if self._by_words else None
         if likeness is not None and likeness >= self.alike:
             return Verdict("similarity", True, round(min(1.0, likeness), 4))
