@@ -114,9 +114,9 @@ def speed(args: argparse.Namespace, folder: Path) -> None:
                 }
                 for measure in ("requests", "whole"):
                     figures[f"{measure}_ratio"] = figures[measure] / yardstick[measure]
-                again = (cache, url, args, "--overwrite", *flags)
-                start = Finished(pipeline(few, folder / "few", *again))
-                run = Finished(pipeline(corpus, folder / "out", *again))
+                again = ("--overwrite", *flags)
+                start = Finished(pipeline(few, folder / "few", cache, url, args, *again))
+                run = Finished(pipeline(corpus, folder / "out", cache, url, args, *again))
                 assert times(url)["served"] == 0, "the cached runs made requests"
                 figures["cached"] = (count - FEW) / (run.seconds - start.seconds)
                 figures["cached_cpu"] = (run.cpu - start.cpu) / (count - FEW) * 1e3
