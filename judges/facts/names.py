@@ -51,7 +51,8 @@ def _words(text: str, language: str) -> tuple[str, ...]:
     """The different words of a text that may be names."""
     if language in _CASED:
         found = dict.fromkeys(_tokens(text))
-        return tuple(word for word in found if word[0].isupper() and (len(word) > 1 or not word.isascii()))
+        capitals = [word for word in found if not word.islower() and word[0].isupper()]
+        return tuple(word for word in capitals if len(word) > 1 or not word.isascii())
     if language in CJK:
         return tuple(word for word in dict.fromkeys(_LATIN.findall(text)) if word[0].isupper() and len(word) > 2)
     return ()
@@ -59,7 +60,7 @@ def _words(text: str, language: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _lowered(text: str) -> frozenset[str]:
-    return frozenset(map(str.lower, _tokens(text)))
+    return frozenset(" ".join(_tokens(text)).lower().split())
 
 
 @lru_cache(maxsize=64)
@@ -196,8 +197,8 @@ def unknown(text: str, *others: str, language: str = "en") -> list[Name]:
     """Names of `text` that none of `others` has, each word once. Ordinary words that a sentence or heading begins with, or that
     the others have in small letters, are no names."""
     language = language[:2]
-    there = [_lowered(other) for other in others if other]
-    fresh = frozenset(w for w in _words(text, language) if not any(w.lower() in words for words in there))
+    there = frozenset().union(*map(_lowered, others))
+    fresh = frozenset([word for word in _words(text, language) if word.lower() not in there])
     found: dict[str, Name] = {}
     for name in _found(text, language, fresh):
         if (
