@@ -109,8 +109,8 @@ class Similarity:
             static.vectors()
 
     def reads(self, text: str) -> bool:
-        """Whether the model can tell what a text is about. The packaged one knows single letters of Cyrillic: it passes 27 of 28
-        Russian rewrites of another passage (bench/fidelity/README.md), and is not worth its time there."""
+        """Whether the model can tell what a text is about. The packaged one knows single letters of Cyrillic: in Russian it
+        passes rewrites of other passages (bench/fidelity/README.md), and is not worth its time."""
         if self.embedder.model != PACKAGED or text.isascii():
             return True
         sample = text[:_LONG]

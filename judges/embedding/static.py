@@ -4,7 +4,7 @@ transformer, good enough to see that two texts are on the same subject.
     cosine(source, rewrite)  ->  0.91, or None where the packaged model's vocabulary does not know the language
 
 The vectors are the packaged model's own input embeddings, weighted by how rare a piece of a word is; nothing is built or stored.
-Vectors distilled by a forward pass over the vocabulary settle no more pairs than these (bench/fidelity/README.md).
+Vectors distilled by a forward pass over the vocabulary settle no more honest pairs (bench/fidelity/README.md).
 """
 
 from __future__ import annotations
