@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from tokenmill.judges.embedding.loading import packaged
-from tokenmill.judges.form.words import words
+from tokenmill.judges.form.words import release, words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,6 +41,7 @@ def cosine(source: str, rewrite: str) -> float | None:
     """
     first, pieces = _vector(source)
     second, more = _vector(rewrite)
+    release()
     if len(source) + len(rewrite) < LEAST_KNOWN * (pieces + more) or not pieces or not more:
         return None
     return float(first @ second)

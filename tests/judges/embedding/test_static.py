@@ -13,6 +13,7 @@ from tokenmill.bench.fidelity import drift
 from tokenmill.bench.fidelity.data import foreign, pairs
 from tokenmill.judges.embedding import static
 from tokenmill.judges.embedding.similarity import Embedder, Similarity
+from tokenmill.judges.form import words
 
 ALIKE = Similarity().alike
 PASSED_IN_ARTICLE = 0.04
@@ -86,6 +87,7 @@ def test_a_long_text_is_about_what_its_parts_are():
     many = static.cosine(" ".join([pair.source] * 200), pair.rewrite)
     assert one == pytest.approx(many, abs=1e-5)
     assert static.cosine(pair.source + " " + "x" * 100_000, pair.rewrite) is not None
+    assert words._large_words.cache_info().currsize == 0  # nothing of a long text is kept
 
 
 def test_scores_are_the_same_in_every_process_and_need_no_torch():
