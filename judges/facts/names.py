@@ -139,7 +139,7 @@ for _number, _group in enumerate(_SAME):
 
 @lru_cache(maxsize=64)
 def _groups(text: str) -> frozenset[int]:
-    return frozenset(g for w in _tokens(text) for g in _GROUPS.get(w.lower(), ()))
+    return frozenset(g for w in _WORD.findall(text) for g in _GROUPS.get(w.lower(), ()))
 
 
 @lru_cache(maxsize=64)
