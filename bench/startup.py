@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from tokenmill.bench.servers.mill import documents
 from tokenmill.bench.servers.scripted import ScriptedServer
+from tokenmill.bench.throughput.corpus import documents
 
 COMMAND = [sys.executable, "-m", "tokenmill"]
 SUBCOMMANDS = ("", "knowledge", "math", "tools evolve", "agentic trajectories", "publish")
@@ -86,7 +86,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="tokenmill-bench-") as name:
         folder = Path(name)
         corpus = folder / "corpus.jsonl"
-        corpus.write_text("".join(json.dumps(row) + "\n" for row in documents(500, 10)))
+        corpus.write_text("".join(json.dumps(row) + "\n" for row in documents(2000)))
         kinds: dict[str, tuple[Any, ...]] = {
             f"{' '.join((sub, '--help')).strip()}": (help_of, sub) for sub in SUBCOMMANDS
         }

@@ -1,31 +1,29 @@
 """The endpoint that the throughput bench measures against: prepared answers after a fixed latency, at little CPU.
 
-    python -m tokenmill.bench.throughput.server --documents 20000 --latency 0.2
+    python -m tokenmill.bench.throughput.server --latency 0.2
 
-It prints its address. A request is matched to its answer by the document's title, which every request carries;
+It prints its address. A request is matched to its answer, a recorded paraphrase, by the document's title, which every request
+carries; who asks to have it mended gets the same again.
 `GET /v1/times` tells when the first request came, when the last answer went out, and how many were in flight.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
 import threading
 import time
 
 import orjson
-from tokenmill.bench.servers.mill import document, rewrite
 from tokenmill.bench.servers.scripted import Connection, ScriptedServer, completion
-
-_TITLE = re.compile(rb"Chronicle (\d+)")
+from tokenmill.bench.throughput.corpus import NUMBER, answer, chosen
 
 
 class PreparedServer(ScriptedServer):
-    """Answers every request about document N with the prepared rewrite of it."""
+    """Answers every request about document N with the paraphrase of it."""
 
-    def __init__(self, documents: int, sentences: int, latency: float) -> None:
+    def __init__(self, latency: float) -> None:
         super().__init__(lambda _: "", latency=latency, remember=False)
-        self.prepared = [self._http(rewrite(document(n, sentences)["text"])) for n in range(documents)]
+        self.prepared = [self._http(answer(number)) for number in range(len(chosen()))]
         self._reset()
 
     @staticmethod
@@ -49,23 +47,21 @@ class PreparedServer(ScriptedServer):
             self.first = self.first or time.monotonic()
             self.running += 1
             self.most = max(self.most, self.running)
-            self._loop.call_later(self.latency, self._answer, connection, int(next(_TITLE.finditer(body))[1]))
+            self._loop.call_later(self.latency, self._answer, connection, int(next(NUMBER.finditer(body))[1]))
 
     def _answer(self, connection: Connection, number: int) -> None:
         self.running -= 1
         self.served += 1
         self.last = time.monotonic()
         if not connection.transport.is_closing():
-            connection.transport.write(self.prepared[number])
+            connection.transport.write(self.prepared[number % len(self.prepared)])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--documents", type=int, default=5000)
-    parser.add_argument("--sentences", type=int, default=4)
     parser.add_argument("--latency", type=float, default=0.2)
     args = parser.parse_args()
-    with PreparedServer(args.documents, args.sentences, args.latency) as server:
+    with PreparedServer(args.latency) as server:
         print(server.url, flush=True)
         threading.Event().wait()
 

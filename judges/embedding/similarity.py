@@ -5,14 +5,18 @@
 
 The embedding check of knowledge rephrasing (K2 report, section 2.2, "fidelity verification").
 
-Callers on one event loop share batches, so that many documents in flight keep the model busy. A text's embedding does
-not depend, to the last bit, on what it was batched with: batches have one fixed shape per length.
+Most pairs are settled by their words (`static.py`); the transformer, and with it torch, is loaded when the first pair is
+in doubt. Its callers on one event loop share batches, so that many documents in flight keep it busy. A text's embedding does not
+depend, to the last bit, on what it was batched with nor on how many processes share the machine: batches have one fixed
+shape per length, and each is computed by one thread, as many at a time as the process has cores to itself.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import re
 import threading
 import weakref
 from collections.abc import Sequence
@@ -21,6 +25,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from tokenmill.judges.embedding import static
 from tokenmill.judges.embedding.loading import PACKAGED, find, load
 from tokenmill.schemas.verdicts import Finding, Verdict
 
@@ -78,6 +83,9 @@ class Embedder:
 
 _SHORT, _LONG = 100, 400
 """Characters between which the least similarity grows with a text's length."""
+_CYRILLIC = re.compile("[\u0400-\u052f]")
+_MEASURED = 0.6
+"""Greatest `minimum` for which it has been measured that words settle a pair as the transformer would."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +95,30 @@ class Similarity:
     embedder: Embedder = field(default_factory=Embedder)
     minimum: float = 0.6
     """For texts of at least 400 characters; `minimum_of` says how much less is asked of shorter ones."""
+    alike: float = 0.73
+    """With the packaged model and a `minimum` of at most 0.6: cosine of averaged word vectors from which a pair passes unread by
+    the transformer (bench/fidelity/README.md); above 1 it reads every pair."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.minimum <= 1:
             raise ValueError(f"Similarity.minimum is a cosine in [0, 1], not {self.minimum}")
+
+    def preload(self) -> None:
+        """Load plain data, which worker processes may share when they are forked."""
+        if self._by_words:
+            static.vectors()
+
+    def reads(self, text: str) -> bool:
+        """Whether the model can tell what a text is about. The packaged one knows single letters of Cyrillic: in Russian it
+        passes rewrites of other passages (bench/fidelity/README.md), and is not worth its time."""
+        if self.embedder.model != PACKAGED or text.isascii():
+            return True
+        sample = text[:_LONG]
+        return 2 * len(_CYRILLIC.findall(sample)) <= sum(map(str.isalpha, sample))
+
+    @property
+    def _by_words(self) -> bool:
+        return self.embedder.model == PACKAGED and self.minimum <= _MEASURED
 
     def minimum_of(self, length: int) -> float:
         """The least cosine when the shorter text has `length` characters: three quarters of `minimum` up to 100.
@@ -101,7 +129,10 @@ class Similarity:
         return self.minimum * (0.75 + 0.25 * share)
 
     async def __call__(self, source: str, rewrite: str) -> Verdict:
-        """Judge `rewrite`; the score is the cosine, cut at 0 and rounded to 4 decimals."""
+        """Judge `rewrite`; the score is the cosine that decided, of words or of embeddings, at least 0, to 4 decimals."""
+        likeness = static.cosine(source, rewrite) if self._by_words else None
+        if likeness is not None and likeness >= self.alike:
+            return Verdict("similarity", True, round(min(1.0, likeness), 4))
         first, second = await self.embedder.embed((source, rewrite))
         score = round(min(1.0, max(0.0, float(first @ second))), 4)
         if score >= self.minimum_of(min(len(source.strip()), len(rewrite.strip()))):
@@ -170,6 +201,17 @@ def _thread() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="embedder")
 
 
+@lru_cache(maxsize=1)
+def _lanes() -> ThreadPoolExecutor:
+    """Threads that each compute one batch at a time: as many as this process has cores to itself, which `OMP_NUM_THREADS`
+    says where several processes share them."""
+    import torch
+
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    cores = int(told) if told.isdecimal() and int(told) else os.cpu_count() or 1
+    return ThreadPoolExecutor(cores, "embedder-lane", initializer=torch.set_num_threads, initargs=(1,))
+
+
 @lru_cache(maxsize=2)
 def _load(name: str) -> Any:
     """The sentence-transformers model; called on the embedder's thread only."""
@@ -188,12 +230,14 @@ def _encode(config: Embedder, texts: list[str]) -> list[np.ndarray]:
     by_length: dict[int, list[int]] = {}
     for row, tokens in enumerate(ids):
         by_length.setdefault(-(-len(tokens) // _STEP) * _STEP, []).append(row)
-    vectors: dict[int, np.ndarray] = {}
+    batches: list[tuple[list[int], int, int]] = []
     for length, rows in by_length.items():
         size = max(1, config.batch_tokens // length)
-        for start in range(0, len(rows), size):
-            part = rows[start : start + size]
-            vectors |= zip(part, _forward(model, [ids[row] for row in part], size, length), strict=False)
+        batches += ((rows[start : start + size], size, length) for start in range(0, len(rows), size))
+    done = _lanes().map(lambda batch: _forward(model, [ids[row] for row in batch[0]], *batch[1:]), batches)
+    vectors: dict[int, np.ndarray] = {}
+    for (rows, *_), found in zip(batches, done, strict=True):
+        vectors |= zip(rows, found, strict=False)
     sums = np.zeros((len(texts), len(vectors[0])), np.float32)
     for row, owner in enumerate(owners):  # in the order of the text, so that the sum is always the same
         sums[owner] += vectors[row] * np.float32(len(ids[row]))

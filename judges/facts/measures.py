@@ -26,6 +26,7 @@ _TENTHS = re.compile("[成割할]")
 _AT_UNIT = re.compile(
     r"[ \u00a0\u202f-]?(?:с лишним )?((?:[^\W\d_]|[%°²³µμ℃％‰$€£])(?:[^\s\d]|(?<=[mk])[23]){0,40}(?: [^\W\d_]{1,40}){0,2})"
 )
+_LEADS = re.compile(r"[ \u00a0\u202f-]?(?:с лишним )?([^\W\d_]+)(?=\s)")
 _PER = re.compile(r" ?/ ?([^\W\d_]{1,12})")
 _SIGN_ENDS = frozenset(sign[-1] for sign in PREFIXES)
 
@@ -97,6 +98,9 @@ def scale(scan: Scan, end: int) -> tuple[float, int]:
 
 def unit_at(scan: Scan, end: int, least: int = 1) -> tuple[Unit, int] | None:
     """The unit of `least` characters or more that stands at `end`, a space, a hyphen or nothing before it; and its end."""
+    leads = _LEADS.match(scan.text, end)
+    if leads and not scan.cjk and leads[1].lower() not in unit_heads(scan.language):
+        return None  # as most words behind a number or an article
     m = _AT_UNIT.match(scan.text, end)
     if m is None:
         return None

@@ -12,6 +12,8 @@ from tokenmill.judges.math.lexicon import vocabulary
 from tokenmill.judges.math.numerals import DIGITS
 
 _WORD = re.compile(r"([^\W\d_]+(?:['’](?=[^\W\d_])[^\W\d_]+)?)")
+_ASCII_WORD = re.compile(r"([A-Za-z]++(?:'[A-Za-z]++)?+)")
+"""`_WORD` in a text of ASCII alone, in two thirds of the time."""
 _URL = re.compile(r"https?://\S+|www\.\S+|\S{1,200}@\S+")
 _OTHER_DIGIT = re.compile("[" + "".join(map(chr, DIGITS)) + "]")
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -33,10 +35,10 @@ class Scan:
         self.text = text.translate(DIGITS) if not text.isascii() and _OTHER_DIGIT.search(text) else text
         self.language, self.units = language, units_of(language)
         self.cjk = language in CJK
-        parts = _WORD.split(self.text)  # gap, word, gap, word, ..., gap
+        parts = (_ASCII_WORD if text.isascii() else _WORD).split(self.text)  # gap, word, gap, word, ..., gap
         ends = list(accumulate(map(len, parts)))
         self.raw, self.starts, self.ends = parts[1::2], ends[0::2], ends[1::2]
-        self.words = [word.lower() for word in self.raw]
+        self.words = " ".join(self.raw).lower().split(" ") if self.raw else []
         self._taken = bytearray(len(self.text))
         if "@" in text or "://" in text or "www." in text:
             for m in _URL.finditer(self.text):

@@ -26,6 +26,7 @@ from tokenmill.judges.math.lexicon import vocabulary
 
 _PERIODS = {"fortnight": 14 * 86400, "fortnights": 14 * 86400, "quinzaine": 14 * 86400}
 _ARTICLES = vocabulary("a an eine einem einen un une una")
+_AFTER_ROMAN = ("", "e", "è", "'", "’")
 _ROMAN = re.compile(
     r"(?=[IVXLCDM])(M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3}))(?:e|er|ème)?(?![\w.º]*\w)"
 )
@@ -161,7 +162,8 @@ def romans(scan: Scan) -> Iterator[Quantity]:
     """Roman numerals: of centuries, of two letters or more, and of one letter behind a name."""
     for at, word in enumerate(scan.raw):
         start = scan.starts[at]
-        m = _ROMAN.match(scan.text, start) if word[0] in "IVXLCDM" else None
+        may_be = word[0] in "IVXLCDM" and word.lstrip("IVXLCDM")[:1] in _AFTER_ROMAN
+        m = _ROMAN.match(scan.text, start) if may_be else None
         if m is None or not scan.free(*m.span()) or scan.text[start - 1 : start] in tuple("._0123456789"):
             continue
         amount = roman_value(m[1])

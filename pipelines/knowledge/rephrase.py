@@ -67,6 +67,8 @@ class Rephrase(Writing):
         detect("Tento text je napsán česky, aby se načetl model.")
         ordinary("unusualness")
         read("twelve km")
+        if self.checks.similarity is not None:
+            self.checks.similarity.preload()
 
     def failed(self, task: RephrasingTask, error: str, message: str) -> FailedRow:
         return failed_row(task.id, "rollout", error, message, task.document.text, task.document)

@@ -186,8 +186,9 @@ class Writing:
             verdicts.append(checks.structure(source, rewrite, document.title))
         if checks.facts is not None:
             verdicts.append(checks.facts(source, rewrite, context, document.language))
-        if checks.similarity is not None and first_refusal(verdicts) is None:
-            verdicts.append(await checks.similarity(source, rewrite))
+        similarity = checks.similarity
+        if similarity is not None and first_refusal(verdicts) is None and similarity.reads(source):
+            verdicts.append(await similarity(source, rewrite))
         # A judge is asked about what this check doubts; only where there is none does it refuse by itself.
         if checks.entailment is not None and checks.judge is None and entailed and first_refusal(verdicts) is None:
             verdicts.append((await checks.entailment(source, rewrite, context)).verdict)

@@ -91,6 +91,9 @@ class Runner:
             if zygote is None
             else zygote.command(log)
         )
+        # Arithmetic of all workers together shall have a thread per core, not that of each.
+        cores, workers = os.cpu_count() or 1, self.options.view_as(DirectOptions).direct_num_workers
+        command = f'export OMP_NUM_THREADS="${{OMP_NUM_THREADS:-{max(1, cores // (workers or cores))}}}"; {command}'
         told = JobServiceHandle.encode_pipeline_options(self.options.get_all_options())
         return FnApiRunner(
             default_environment=SubprocessSDKEnvironment.from_command_string(command),

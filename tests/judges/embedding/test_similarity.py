@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import pickle
 import random
 import subprocess
@@ -10,7 +11,8 @@ import sys
 
 import numpy as np
 import pytest
-from tokenmill.bench.fidelity.data import pairs
+import torch
+from tokenmill.bench.fidelity.data import foreign, pairs
 from tokenmill.judges.embedding import similarity as module
 from tokenmill.judges.embedding.similarity import Embedder, Similarity
 
@@ -142,3 +144,44 @@ def test_importing_the_module_is_light():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_vector_does_not_depend_on_how_many_threads_compute():
+    code = """if True:
+        import asyncio, hashlib
+        from tokenmill.bench.fidelity.data import foreign, pairs
+        from tokenmill.judges.embedding.similarity import Embedder
+        vectors = asyncio.run(Embedder().embed([pair.rewrite for pair in pairs("dev")[:6]]))
+        print(hashlib.sha256(vectors.tobytes()).hexdigest())
+    """
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"OMP_NUM_THREADS": threads},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for threads in ("1", "2")
+    }
+    assert len(digests) == 1 and digests != {""}
+
+
+def test_batches_are_computed_by_as_many_threads_as_the_process_has_cores(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    module._lanes.cache_clear()
+    try:
+        lanes = module._lanes()
+        assert lanes._max_workers == 3
+        assert lanes.submit(torch.get_num_threads).result() == 1
+    finally:
+        lanes.shutdown()
+        module._lanes.cache_clear()
+
+
+def test_the_packaged_model_is_not_asked_about_cyrillic():
+    passages = [p for half in ("dev", "test") for p in foreign(half)]
+    assert {p.language for p in passages if not Similarity().reads(p.source)} == {"ru"}
+    assert all(not Similarity().reads(p.source) for p in passages if p.language == "ru")
+    assert all(Similarity(Embedder("a multilingual model")).reads(p.source) for p in passages)
+    assert Similarity().reads("") and Similarity().reads("1911 – 1931 …")

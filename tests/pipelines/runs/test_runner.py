@@ -103,6 +103,20 @@ def test_worker_processes_know_the_flags_wherever_they_were_given(tmp_path, monk
     assert in_processes(tmp_path, reads_where_a_flag_points, f"--s3_endpoint_url={tmp_path}") == {"well read": 3}
 
 
+def tells_its_threads(row):
+    Metrics.counter(NAMESPACE, os.environ["OMP_NUM_THREADS"]).inc()
+
+
+@pytest.mark.parametrize(("given", "told"), [("", "2"), ("5", "5")])
+def test_workers_share_the_cores_for_arithmetic(tmp_path, monkeypatch, given, told):
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    if given:
+        monkeypatch.setenv("OMP_NUM_THREADS", given)
+    else:
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert in_processes(tmp_path, tells_its_threads) == {told: 3}
+
+
 @pytest.mark.parametrize("mode", ["in_memory", "multi_processing"])
 def test_a_run_leaves_this_process_as_it_was(tmp_path, run, mode):
     def settings():
