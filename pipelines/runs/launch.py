@@ -16,7 +16,8 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from tokenmill.inference import runtime as runtimes
 from tokenmill.inference.pricing import load_prices
 from tokenmill.inference.roles import Models
-from tokenmill.pipelines.runs import inputs
+from tokenmill.inference.spec import parse_spec
+from tokenmill.pipelines.runs import inputs, recordings
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.exit import FAILED, OK, ended, say
 from tokenmill.pipelines.runs.folder import KINDS, OutputFolder, check_sum, count_column
@@ -89,7 +90,7 @@ def launch(job: Job, options: RunOptions, beam_args: Sequence[str] = ()) -> int:
 def _launch(job: Job, options: RunOptions, beam_args: Sequence[str]) -> int:
     found = job.found or _found(job, options)
     check_utf8(options.command, (file.path for file in found.files))
-    for note in job.notes:
+    for note in (*job.notes, *recordings.check(job, options)):
         say(note, OK)
     if options.estimate:
         from tokenmill.pipelines.runs import estimate
@@ -98,13 +99,14 @@ def _launch(job: Job, options: RunOptions, beam_args: Sequence[str]) -> int:
         return OK
     with tempfile.TemporaryDirectory(prefix="tokenmill-") as state:
         models = models_of(job, options, state)
-        if options.preview:
-            from tokenmill.pipelines.runs import preview
+        with recordings.kept(models, options):
+            if options.preview:
+                from tokenmill.pipelines.runs import preview
 
-            return preview.show(job, found, models, options.preview)
-        out = OutputFolder(options.folder)
-        with out.locked():
-            return _run(job, options, beam_args, found, models, out)
+                return preview.show(job, found, models, options.preview)
+            out = OutputFolder(options.folder)
+            with out.locked():
+                return _run(job, options, beam_args, found, models, out)
 
 
 def _found(job: Job, options: RunOptions) -> inputs.Inputs:
@@ -132,6 +134,7 @@ def models_of(job: Job, options: RunOptions, state: str) -> Models:
         patience=options.patience,
         retry_refused=options.retry_failed,
         state=state,
+        record=bool(options.record),
         worker_of=os.getpid(),
     )
 
@@ -233,8 +236,11 @@ def _elsewhere(models: Models) -> Models:
     """The models as workers on other machines need them: no local state, no parent to follow.
 
     Raises:
-        UsageError: the cache is a file, which they cannot share.
+        UsageError: the cache is a file, which they cannot share, or answers are recorded or come from a recording.
     """
+    recorded = any(parse_spec(role.spec).kind == "recorded" for role in models.roles.values())
+    if models.record or recorded:
+        raise UsageError("recordings are files of this machine: leave --record and recorded:FILE to runs on it")
     if "://" not in models.cache:
         raise UsageError("workers on other machines need a shared cache: --cache redis://host:6379/0")
     return dataclasses.replace(models, state="", worker_of=0)
@@ -282,16 +288,18 @@ def _verdict(counts: dict[str, int]) -> int:
 
 def _report(job: Job, out: OutputFolder, manifest: Manifest) -> None:
     calls = manifest.calls.values()
-    paid, cached = sum(c["paid"] for c in calls), sum(c["cached"] for c in calls)
+    paid, cached, recorded = (sum(c[kind] for c in calls) for kind in ("paid", "cached", "recorded"))
+    replayed = f", {recorded:,} from a recording" if recorded else ""
     tokens = sum(c["prompt_tokens"] + c["completion_tokens"] for c in calls)
     costs = [c["usd"] for c in calls]
     cost = "cost unknown" if None in costs else f"${sum(costs):.4f}" if any(costs) else "free"
     spent = manifest.spent["tokens"]
     who = "all stages and invocations" if manifest.spent["shared"] else "all invocations"
-    told = f"; {spent:,} tokens over {who}" if spent > tokens else ""
+    over_all = f"; {spent:,} tokens over {who}" if spent > tokens else ""
     tell(
         manifest,
         out,
         f"{_counted(manifest.counts)} of {manifest.counts['read']:,} {job.reads} read",
-        f"{paid:,} calls paid, {cached:,} from the cache; {tokens:,} tokens ({cost}) in {manifest.duration_s:.0f} s{told}",
+        f"{paid:,} calls paid, {cached:,} from the cache{replayed}; {tokens:,} tokens ({cost}) in {manifest.duration_s:.0f} s"
+        + over_all,
     )

@@ -81,7 +81,8 @@ class Progress:
             f"refused {rows.get('rejected', 0):,}",
             f"failed {rows.get('failed', 0):,}",
             f"in flight {figures.in_flight}",
-            f"calls {calls.get('paid', 0):,} + {calls.get('cached', 0):,} cached",
+            f"calls {calls.get('paid', 0):,} + {calls.get('cached', 0):,} cached"
+            + (f" + {calls['recorded']:,} recorded" if calls.get("recorded") else ""),
             f"retries {calls.get('retries', 0):,}",
             f"{figures.tokens:,} tokens ({figures.tokens / max(elapsed, 1e-9):,.0f}/s)",
         ]
