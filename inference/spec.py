@@ -64,6 +64,11 @@ class ModelSpec:
         return self.kind in ("embedded", "vllm", "llamacpp", "hf")
 
     @property
+    def on_llama(self) -> bool:
+        """Whether it is a llama.cpp server of our own, bound to this machine's cores, with a context of its own size."""
+        return self.kind in ("embedded", "llamacpp", "hf")
+
+    @property
     def local(self) -> bool:
         """Whether answers cost no money: our own server, an endpoint on this machine, or a recording."""
         return (

@@ -16,6 +16,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from tokenmill.inference import runtime as runtimes
 from tokenmill.inference.pricing import load_prices
 from tokenmill.inference.roles import Models
+from tokenmill.inference.servers.hub import NotFetched, pinned_text
 from tokenmill.inference.spec import parse_spec
 from tokenmill.pipelines.runs import inputs, recordings
 from tokenmill.pipelines.runs.errors import UsageError
@@ -40,7 +41,7 @@ from tokenmill.pipelines.runs.runner import choose
 from tokenmill.pipelines.transforms.files import whole_path
 from tokenmill.pipelines.transforms.rollout import EXTRA
 from tokenmill.pipelines.transforms.sources import COUNTED_FILES, PARQUET, ends_with
-from tokenmill.schemas.flags import as_flags, shaping
+from tokenmill.schemas.flags import as_flags, describe, shaping
 from tokenmill.schemas.manifest import Manifest
 
 from tokenmill import COMMAND as PROGRAM
@@ -74,7 +75,24 @@ class Command:
         FileSystems.set_options(PipelineOptions(list(beam_args)))
         words = command or [*PROGRAM, *self.name.split(), *as_flags(options), *beam_args]
         options = dataclasses.replace(options, command=tuple(words))
-        return ended(lambda: self.begin(options, beam_args))
+        return ended(lambda: self.begin(_pinned(options), beam_args))
+
+
+def _pinned(options: RunOptions) -> RunOptions:
+    """The options with models of the Hub pinned to a file and a commit, so that all workers and stages mean the same.
+
+    Raises:
+        UsageError: there is no such model, or no way to the Hub.
+    """
+    if options.estimate:  # asks nobody
+        return options
+    specs = {one.field: getattr(options, one.field) for one in describe(type(options)) if one.metavar == "SPEC"}
+    try:
+        named = {field: pinned_text(spec) for field, spec in specs.items() if spec}
+    except NotFetched as error:
+        raise UsageError(str(error)) from None
+    changed = {field: spec for field, spec in named.items() if spec != specs[field]}
+    return dataclasses.replace(options, **changed) if changed else options
 
 
 def one(job: Callable[[Any], Job]) -> Callable[[Any, Sequence[str]], int]:
