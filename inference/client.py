@@ -88,7 +88,8 @@ class Client:
 
     def stats(self) -> dict[str, RoleStats]:
         """What the calls came to so far, by role."""
-        return {name: player.stats for name, player in (*self.players.items(), *self.recorded.items())}
+        played = {name: player.stats for name, player in self.players.items()}
+        return played | {name: player.stats for name, player in self.recorded.items()}
 
     @property
     def in_flight(self) -> int:

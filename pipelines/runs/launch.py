@@ -91,7 +91,7 @@ def _pinned(options: RunOptions) -> RunOptions:
         named = {field: pinned_text(spec) for field, spec in specs.items() if spec}
     except NotFetched as error:
         raise UsageError(str(error)) from None
-    changed = {field: spec for field, spec in named.items() if spec != specs[field]}
+    changed: dict[str, Any] = {field: spec for field, spec in named.items() if spec != specs[field]}
     return dataclasses.replace(options, **changed) if changed else options
 
 
