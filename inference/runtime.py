@@ -84,6 +84,7 @@ class Runtime:
         self._reported: dict[str, RoleStats] = {}
         self._gauge = threading.Lock()
         self._tally: dict[str, int] = {}
+        self._reasons: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._thread = threading.Thread(target=self.loop.run_forever, name="tokenmill-runtime", daemon=True)
         self._thread.start()
@@ -128,9 +129,11 @@ class Runtime:
             self._reported = now
             return grown
 
-    def tally(self, outcome: str) -> None:
+    def tally(self, outcome: str, reason: str = "") -> None:
         """Count a finished rollout for the live figures."""
         with self._gauge:
+            if reason:
+                self._reasons[reason] = self._reasons.get(reason, 0) + 1
             self._tally[outcome] = self._tally.get(outcome, 0) + 1
 
     def stopped(self, error: RunStopped) -> None:
@@ -153,6 +156,7 @@ class Runtime:
                     "time": time.time(),
                     "in_flight": self.client.in_flight,
                     "rows": dict(self._tally),
+                    "reasons": dict(self._reasons),
                     "roles": {name: stats.as_dict() for name, stats in self.stats().items()},
                 }
                 with contextlib.suppress(OSError):  # figures only; the run does not depend on them

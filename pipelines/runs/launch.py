@@ -18,7 +18,7 @@ from tokenmill.inference.pricing import load_prices
 from tokenmill.inference.roles import Models
 from tokenmill.inference.servers.hub import NotFetched, pinned_text
 from tokenmill.inference.spec import parse_spec
-from tokenmill.pipelines.runs import inputs, recordings
+from tokenmill.pipelines.runs import inputs, live, recordings
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.exit import FAILED, OK, ended, say
 from tokenmill.pipelines.runs.folder import KINDS, OutputFolder, check_sum, count_column
@@ -182,7 +182,9 @@ def _run(
             check_models(runtime)
             out.begin()
             total = found.rows and found.rows * job.tasks_per_row * job.rows_per_task
-            with Progress(Path(models.state or "/nonexistent"), total), prepared():
+            progress = Progress(Path(models.state or "/nonexistent"), total)
+            watched = live.shown(out, job.name, job.title, progress, finished_before=earlier is not None)
+            with progress, watched, prepared():
                 counters = runner.execute(job, models, found, out, _shards(job, found), zygote)
             spent = runtime.run(runtime.client.cache.spent())
         finally:
