@@ -18,6 +18,8 @@ import time
 import webbrowser
 from pathlib import Path
 
+# Two threads of torch that wait for each other cost three times the time of one where the machine is busy.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # from a checkout, without installing
 

@@ -146,7 +146,7 @@ class Client:
         try:
             answer = await self._ask(messages, to=to, **kwargs)
         except CallRefused as error:
-            self.recorder.refused(to, address, model, error)
+            self.recorder.turned_down(to, address, model, error)
             raise
         except CallFailed as error:
             self.recorder.failed(to, address, model, error)

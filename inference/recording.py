@@ -146,7 +146,7 @@ class Recorder:
         body = orjson.loads(answer.raw)
         self._write(role, address, model, _date(body), answer=body)
 
-    def refused(self, role: str, address: str, model: str, error: CallRefused) -> None:
+    def turned_down(self, role: str, address: str, model: str, error: CallRefused) -> None:
         words = error.body.decode("utf-8", "replace")
         self._write(role, address, model, _date({}), status=error.status, refused=words)
 

@@ -257,20 +257,23 @@ class Shout:
 
     async def __call__(self, row, ask):
         answer = await ask([{"role": "user", "content": row}], max_tokens=9)
+        if answer.text == "BROKEN":
+            raise ValueError("no use")
         return tm.Accepted(answer.text) if len(row) > 2 else tm.Rejected(answer.text, "short")
 
     def failed(self, row, error, message):
-        return tm.FailedRow(id=row, source_file="", stage="shout", error=error, message=message, excerpt=row)
+        return tm.FailedRow("", "", "", 0, "rollout", error, message, row[:500])
 
 
 def test_a_rollout_works_in_a_pipeline_of_ones_own(cache):
     with ScriptedServer(lambda body: body["messages"][0]["content"].upper()) as server:
         models = tm.models(writer=server.spec, cache=cache)
         with beam.Pipeline() as pipeline:
-            done = pipeline | beam.Create(["hello", "no", "there"]) | tm.Rollout(Shout(), models)
+            done = pipeline | beam.Create(["hello", "no", "there", "broken"]) | tm.Rollout(Shout(), models)
+            errors = done.failed | beam.Map(lambda row: (row.error, row.message, row.excerpt))
             assert_that(done.data, equal_to(["HELLO", "THERE"]), label="data")
             assert_that(done.rejected, equal_to(["NO"]), label="rejected")
-            assert_that(done.failed, equal_to([]), label="failed")
+            assert_that(errors, equal_to([("ValueError", "no use", "broken")]), label="failed")
 
 
 def test_models_of_a_pipeline_are_looked_at():
