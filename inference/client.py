@@ -149,7 +149,7 @@ class Client:
             self.recorder.turned_down(to, address, model, error)
             raise
         except CallFailed as error:
-            self.recorder.failed(to, address, model, error)
+            self.recorder.given_up(to, address, model, error)
             raise
         self.recorder.answered(to, address, model, answer)
         return answer

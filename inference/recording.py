@@ -150,7 +150,7 @@ class Recorder:
         words = error.body.decode("utf-8", "replace")
         self._write(role, address, model, _date({}), status=error.status, refused=words)
 
-    def failed(self, role: str, address: str, model: str, error: CallFailed) -> None:
+    def given_up(self, role: str, address: str, model: str, error: CallFailed) -> None:
         self._write(role, address, model, _date({}), failed=str(error))
 
     def _write(self, role: str, address: str, model: str, date: str, **outcome: Any) -> None:

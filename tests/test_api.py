@@ -262,7 +262,8 @@ class Shout:
         return tm.Accepted(answer.text) if len(row) > 2 else tm.Rejected(answer.text, "short")
 
     def failed(self, row, error, message):
-        return tm.FailedRow("", "", "", 0, "rollout", error, message, row[:500])
+        where = {"id": "", "source_id": "", "source_file": "", "source_row": 0, "step": "rollout"}
+        return tm.FailedRow(**where, error=error, message=message, excerpt=row[:500])
 
 
 def test_a_rollout_works_in_a_pipeline_of_ones_own(cache):
