@@ -69,6 +69,8 @@ def main() -> int:
             "name a model: --llm SPEC (README.md lists some by memory size; the embedded one is too weak for this)"
         )
     os.chdir(ROOT)
+    if given.record:
+        Path(RECORDINGS).mkdir(parents=True, exist_ok=True)
     begun, reports, missing = time.monotonic(), [], []
     for name in given.only or RUNS:
         needed = RUNS[name][1]
