@@ -23,7 +23,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # from a checkout, without installing
 
-from tokenmill.pipelines.runs.exit import STOPPED, USAGE  # noqa: E402
+from tokenmill.pipelines.runs.exit import INTERRUPTED, STOPPED, USAGE  # noqa: E402
 
 from tokenmill import cli  # noqa: E402
 
@@ -79,6 +79,8 @@ def main() -> int:
             continue
         print(f"── {name}", flush=True)
         code = cli.main(words(name, given))
+        if code == INTERRUPTED:
+            return code
         if code in (USAGE, STOPPED):
             missing.append(name)
         else:
