@@ -36,6 +36,7 @@ INCLUDED = (
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "examples/README.md",
+    "examples/recordings.md",
     "training/README.md",
     "bench/README.md",
     "bench/agentic/README.md",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ from tokenmill.inference.call import Answer, Call, MalformedAnswer, Message, Usa
 from tokenmill.inference.circuit import Circuit
 from tokenmill.inference.errors import CallFailed, CallRefused, EndpointRejects, RunStopped
 from tokenmill.inference.limiter import AdaptiveLimiter
+from tokenmill.inference.recording import RecordedPlayer, Recorder, request_address
 from tokenmill.inference.roles import Models, Role
 from tokenmill.inference.stats import RoleStats
 from tokenmill.inference.transport import LeanOpenAI, redirection, retry_after, said
@@ -58,16 +60,37 @@ class _Bill:
 class Client:
     """Makes calls for one process, on one event loop. `ask` is what rollouts are given."""
 
-    def __init__(self, models: Models, players: dict[str, Player], cache: Cache) -> None:
+    def __init__(
+        self,
+        models: Models,
+        players: dict[str, Player],
+        cache: Cache,
+        *,
+        recorded: Mapping[str, RecordedPlayer] | None = None,
+        recorder: Recorder | None = None,
+    ) -> None:
+        """
+        Args:
+            players: roles that a model plays.
+            recorded: roles whose answers come from a recording.
+            recorder: where all answers are written down.
+        """
         self.models = models
         self.players = players
         self.cache = cache
+        self.recorded = dict(recorded or {})
+        self.recorder = recorder
         self._asking: dict[str, asyncio.Future[Answer]] = {}
         self._stopped: RunStopped | None = None
 
     @property
     def endpoints(self) -> list[Endpoint]:
         return list({id(p.endpoint): p.endpoint for p in self.players.values()}.values())
+
+    def stats(self) -> dict[str, RoleStats]:
+        """What the calls came to so far, by role."""
+        played = {name: player.stats for name, player in self.players.items()}
+        return played | {name: player.stats for name, player in self.recorded.items()}
 
     @property
     def in_flight(self) -> int:
@@ -100,6 +123,10 @@ class Client:
         **params: Any,
     ) -> Call:
         """The call that `ask` would make with the same arguments."""
+        if to in self.recorded:
+            return Call(
+                self.recorded[to].model, tuple(messages), params, schema, tuple(tools) if tools else None, attempt
+            )
         player = self.players[to]
         merged = {**params, **player.role.params}
         if player.length_key != "max_tokens" and "max_tokens" in merged:
@@ -113,8 +140,29 @@ class Client:
         Raises:
             CallRefused: the endpoint will never answer this request, now or in an earlier run.
             CallFailed: it answered others but not this one, after `Models.tries` requests.
-            RunStopped: budget spent, endpoint down or rejecting us, cache broken.
+            RunStopped: budget spent, endpoint down or rejecting us, cache broken, a request that was not recorded.
         """
+        if to in self.recorded:
+            return self._replay(messages, to, **kwargs)
+        if self.recorder is None:
+            return await self._ask(messages, to=to, **kwargs)
+        address, model = request_address(messages=messages, **kwargs), self.players[to].model
+        try:
+            answer = await self._ask(messages, to=to, **kwargs)
+        except CallRefused as error:
+            self.recorder.turned_down(to, address, model, error)
+            raise
+        except CallFailed as error:
+            self.recorder.given_up(to, address, model, error)
+            raise
+        self.recorder.answered(to, address, model, answer)
+        return answer
+
+    def _replay(self, messages: list[Message], to: str, **kwargs: Any) -> Answer:
+        player, address = self.recorded[to], request_address(messages=messages, **kwargs)
+        return player.answer(to, address, self.call(messages, to=to, **kwargs))
+
+    async def _ask(self, messages: list[Message], *, to: str, **kwargs: Any) -> Answer:
         player = self.players[to]
         call = self.call(messages, to=to, **kwargs)
         running = self._asking.get(call.address)

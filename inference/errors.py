@@ -43,5 +43,9 @@ class BudgetSpent(RunStopped):
     """The token budget is used up."""
 
 
+class NotRecorded(RunStopped):
+    """A recording has no answer to a request."""
+
+
 class CacheBroken(RunStopped):
     """The cache cannot be read or written (disk full, permissions, no Redis)."""

@@ -39,6 +39,8 @@ class Models:
     """Ask again what the endpoint refused in an earlier run."""
     state: str = ""
     """Folder for live figures of this run, on this machine; empty for none."""
+    record: bool = False
+    """Whether every answer is also written down in `state`, see `inference.recording`."""
     worker_of: int = 0
     """Process whose death ends this worker too; 0 for none."""
     attempt: str = ""

@@ -47,12 +47,20 @@ def connect(models: Models, leases: list[Lease], *, cache: Any) -> Client:
     from tokenmill.inference.circuit import Circuit
     from tokenmill.inference.client import Client, Endpoint, Player
     from tokenmill.inference.limiter import AdaptiveLimiter
+    from tokenmill.inference.recording import RecordedPlayer, Recorder, Recording
     from tokenmill.inference.transport import LeanOpenAI
 
+    recordings: dict[str, Recording] = {}
+    recorded: dict[str, RecordedPlayer] = {}
     endpoints: dict[str, Endpoint] = {}
     players: dict[str, Player] = {}
     for name, role in models.roles.items():
         spec = parse_spec(role.spec)
+        if spec.kind == "recorded":
+            assert spec.path is not None
+            recording = recordings[spec.path] = recordings.get(spec.path) or Recording(spec.path)
+            recorded[name] = RecordedPlayer(recording, spec.model, role)
+            continue
         lease = acquire(spec)
         leases.append(lease)
         if lease.base_url not in endpoints:
@@ -69,7 +77,8 @@ def connect(models: Models, leases: list[Lease], *, cache: Any) -> Client:
             role,
             length_key="max_completion_tokens" if hosted else "max_tokens",
         )
-    return Client(models, players, cache)
+    recorder = Recorder(models.state) if models.record else None
+    return Client(models, players, cache, recorded=recorded, recorder=recorder)
 
 
 class Runtime:
@@ -83,6 +92,7 @@ class Runtime:
         self._reported: dict[str, RoleStats] = {}
         self._gauge = threading.Lock()
         self._tally: dict[str, int] = {}
+        self._reasons: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._leads = False
         self._unled = 0
@@ -160,7 +170,7 @@ class Runtime:
 
     def stats(self) -> dict[str, RoleStats]:
         """Counters by role, up to now."""
-        return {name: player.stats.plus(RoleStats()) for name, player in self.client.players.items()}
+        return {name: stats.plus(RoleStats()) for name, stats in self.client.stats().items()}
 
     def unreported(self) -> dict[str, RoleStats]:
         """What the counters have grown by since the last time anyone in this process asked."""
@@ -170,9 +180,11 @@ class Runtime:
             self._reported = now
             return grown
 
-    def tally(self, outcome: str) -> None:
+    def tally(self, outcome: str, reason: str = "") -> None:
         """Count a finished rollout for the live figures."""
         with self._gauge:
+            if reason:
+                self._reasons[reason] = self._reasons.get(reason, 0) + 1
             self._tally[outcome] = self._tally.get(outcome, 0) + 1
 
     def stopped(self, error: RunStopped) -> None:
@@ -198,6 +210,7 @@ class Runtime:
                     "time": time.time(),
                     "in_flight": self.client.in_flight,
                     "rows": dict(self._tally),
+                    "reasons": dict(self._reasons),
                     "roles": {name: stats.as_dict() for name, stats in self.stats().items()},
                 }
                 with contextlib.suppress(OSError):  # figures only; the run does not depend on them
@@ -215,6 +228,8 @@ class Runtime:
         await asyncio.sleep(0)
         for endpoint in self.client.endpoints:
             await endpoint.client.close()
+        if self.client.recorder is not None:
+            self.client.recorder.close()
 
     def _stop(self) -> None:
         for lease in self._leases:

@@ -5,6 +5,8 @@
     openai:MODEL                         OPENAI_API_KEY, OPENAI_BASE_URL
     vllm:MODEL?tensor_parallel_size=2    owns a `vllm serve`; every option becomes one of its flags
     llamacpp:FILE.gguf?ctx=8192          owns a llama.cpp server on this file (options as for smollm2)
+    hf:ORG/REPO[/FILE.gguf]              the same for a file of the Hub, downloaded first (option: revision=…)
+    recorded:FILE                        asks no model: gives the answers that `--record FILE` has kept
 
 Parsing touches neither the network, nor the disk, nor the environment: a spec means the same on every worker.
 """
@@ -19,15 +21,16 @@ from pathlib import PurePath
 from typing import Literal
 from urllib.parse import quote, unquote, urlsplit
 
-Kind = Literal["embedded", "endpoint", "openai", "vllm", "llamacpp"]
+Kind = Literal["embedded", "endpoint", "openai", "vllm", "llamacpp", "hf", "recorded"]
 
 EMBEDDED = "smollm2"
 FORMS = (
     f"{EMBEDDED}, MODEL@http://host:port/v1, openai:MODEL, vllm:MODEL?option=value, "
-    "llamacpp:FILE.gguf?ctx=8192&parallel=1&threads=1"
+    "llamacpp:FILE.gguf?ctx=8192&parallel=1&threads=1, hf:ORG/REPO[/FILE.gguf], recorded:FILE"
 )
 
 _LLAMA_OPTIONS = {"ctx": (512, 1 << 20), "parallel": (1, 256), "threads": (1, 1024)}
+_HUB_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _OPTION_NAME = re.compile(r"[a-z][a-z0-9_]*(\.[A-Za-z0-9_]+)*")
 _SECRET_OPTIONS = {"api_key": "leave it out: the server listens on loopback only", "hf_token": "set HF_TOKEN instead"}
 _OWN_OPTIONS = {"host", "port", "uds", "model", "served_model_name", "headless", "root_path", "grpc", "help", "config"}
@@ -52,18 +55,27 @@ class ModelSpec:
     text: str
     """Canonical spelling without secrets: what manifests, logs and rows may show."""
     path: str | None = None
-    """For `llamacpp` the model file, as written."""
+    """For `llamacpp` and `recorded` the file, as written; for `hf` the file in the repository, where one is named."""
     _key: str = field(default="", repr=False)
 
     @property
     def managed(self) -> bool:
         """Whether Tokenmill starts and stops the server itself."""
-        return self.kind in ("embedded", "vllm", "llamacpp")
+        return self.kind in ("embedded", "vllm", "llamacpp", "hf")
+
+    @property
+    def on_llama(self) -> bool:
+        """Whether it is a llama.cpp server of our own, bound to this machine's cores, with a context of its own size."""
+        return self.kind in ("embedded", "llamacpp", "hf")
 
     @property
     def local(self) -> bool:
-        """Whether answers cost no money: our own server, or an endpoint on this machine."""
-        return self.managed or (self.base_url is not None and _loopback(urlsplit(self.base_url).hostname or ""))
+        """Whether answers cost no money: our own server, an endpoint on this machine, or a recording."""
+        return (
+            self.managed
+            or self.kind == "recorded"
+            or (self.base_url is not None and _loopback(urlsplit(self.base_url).hostname or ""))
+        )
 
     def api_key(self) -> str:
         """The bearer token to send, read from the environment now; empty where none is set or needed."""
@@ -101,11 +113,27 @@ def parse_spec(text: str) -> ModelSpec:
         if not body.endswith(".gguf") or PurePath(body).stem in ("", ".gguf"):
             raise _wrong(text, "llamacpp: wants the path of a .gguf file")
         return ModelSpec("llamacpp", PurePath(body).stem, None, options, _join(f"llamacpp:{body}", options), path=body)
+    if colon and scheme == "hf":
+        return _hub(text, body, _options(text, query))
+    if colon and scheme == "recorded":
+        if query or not PurePath(rest).stem:
+            raise _wrong(text, "recorded: wants the path of a recording, and takes no options")
+        return ModelSpec("recorded", f"recorded:{PurePath(rest).stem}", None, (), f"recorded:{rest}", path=rest)
     if not colon and body.lower() == EMBEDDED:
         options = _options(text, query)
         _check_llama(text, options)
         return ModelSpec("embedded", EMBEDDED, None, options, _join(EMBEDDED, options))
     raise _wrong(text, "no such form")
+
+
+def _hub(text: str, body: str, options: tuple[tuple[str, str], ...]) -> ModelSpec:
+    """A GGUF file on the Hub; which one, is decided when it is fetched, where the spec names only the repository."""
+    parts = body.split("/")
+    if len(parts) < 2 or not all(map(_HUB_PART.fullmatch, parts)) or (parts[2:] and not body.endswith(".gguf")):
+        raise _wrong(text, "hf: wants ORG/REPO or ORG/REPO/FILE.gguf")
+    _check_llama(text, tuple(option for option in options if option[0] != "revision"))
+    file = "/".join(parts[2:]) or None
+    return ModelSpec("hf", body.removesuffix(".gguf"), None, options, _join(f"hf:{body}", options), path=file)
 
 
 def _endpoint(text: str, model: str, url: str) -> ModelSpec:

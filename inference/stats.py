@@ -13,6 +13,8 @@ class RoleStats:
     """Answers received from the endpoint."""
     cached: int = 0
     """Answers taken from the cache."""
+    recorded: int = 0
+    """Answers taken from a recording."""
     retries: int = 0
     """Requests repeated after an error, a timeout or a malformed body."""
     congested: int = 0

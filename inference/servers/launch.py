@@ -15,6 +15,7 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from tokenmill.inference.servers.hub import NotFetched, fetched
 from tokenmill.inference.spec import ModelSpec
 
 from tokenmill import IMPORT_ROOT
@@ -120,13 +121,14 @@ def vllm_arguments(spec: ModelSpec) -> tuple[str, ...]:
 def _llama(spec: ModelSpec) -> Launch:
     if importlib.util.find_spec("xllamacpp") is None:
         raise ProgramMissing(f"{spec.text} needs llama.cpp, which is not installed here: pip install xllamacpp")
-    file = embedded_model() if spec.kind == "embedded" else Path(spec.path or "").expanduser().resolve()
+    file = _file(spec)
     if not file.is_file():
         raise ProgramMissing(f"{spec.text}: no such file {file}")
     options = dict(spec.options)
     # One thread by default, however many cores: llama.cpp's threads spin at every barrier, so that beside busy workers
-    # two of them are slower than one.
-    threads, ctx = options.get("threads", "1"), options.get("ctx", str(DEFAULT_CTX))
+    # two of them are slower than one. A model of billions of parameters leaves the workers little to do.
+    cores = len(os.sched_getaffinity(0)) if spec.kind == "hf" else 1
+    threads, ctx = options.get("threads", str(cores)), options.get("ctx", str(DEFAULT_CTX))
     # One slot by default: on one thread more slots are no faster, and an answer then never depends on its neighbours.
     parallel = int(options.get("parallel", "1"))
     argv = python_module(
@@ -141,6 +143,22 @@ def _llama(spec: ModelSpec) -> Launch:
         start_timeout=300,
         parallel=parallel,
     )
+
+
+def _file(spec: ModelSpec) -> Path:
+    """The model's file; one of the Hub is downloaded if it is not here.
+
+    Raises:
+        ProgramMissing: it is not to be had.
+    """
+    if spec.kind == "embedded":
+        return embedded_model()
+    if spec.kind != "hf":
+        return Path(spec.path or "").expanduser().resolve()
+    try:
+        return fetched(spec)
+    except NotFetched as error:
+        raise ProgramMissing(str(error)) from None
 
 
 def embedded_model() -> Path:

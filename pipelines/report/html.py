@@ -110,8 +110,10 @@ def _tiles(view: View, manifest: Manifest, survey: Survey) -> list[tuple[str, st
         over_all = f"; {formatting.compact(spent)} over all {stages}invocations"
         last = " in the last invocation"
     prices = [role.get("usd") for role in manifest.calls.values() if role.get("paid") or role.get("wasted_tokens")]
+    recorded = manifest.called("recorded")
     if not prices:
-        cost, note = "$0", f"every answer came from the cache{last}" if cached else "no model was called"
+        kept = "a recording" if recorded and not cached else "the cache or a recording" if recorded else "the cache"
+        cost, note = "$0", f"every answer came from {kept}{last}" if cached or recorded else "no model was called"
     elif any(usd is None for usd in prices):
         cost, note = "–", "no price is known for the model"
     else:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 
 from tokenmill.inference.errors import EndpointRejects, RunStopped
 from tokenmill.inference.servers.acquire import ServerFailed
@@ -21,8 +23,23 @@ def say(line: str, code: int) -> int:
     return code
 
 
+_RAISING: ContextVar[bool] = ContextVar("raising", default=False)
+
+
+@contextlib.contextmanager
+def raising() -> Iterator[None]:
+    """Inside, what ends a command is raised to the caller, who is a program, instead of told on stderr."""
+    token = _RAISING.set(True)
+    try:
+        yield
+    finally:
+        _RAISING.reset(token)
+
+
 def ended(run: Callable[[], int]) -> int:
     """Run a command and return its exit code; whatever goes wrong that a user can act on is one line on stderr."""
+    if _RAISING.get():
+        return run()
     try:
         try:
             return run()

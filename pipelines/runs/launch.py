@@ -18,7 +18,9 @@ from tokenmill.inference import runtime as runtimes
 from tokenmill.inference.identity import installed
 from tokenmill.inference.pricing import load_prices
 from tokenmill.inference.roles import Models
-from tokenmill.pipelines.runs import inputs, remote
+from tokenmill.inference.servers.hub import NotFetched, pinned_text
+from tokenmill.inference.spec import parse_spec
+from tokenmill.pipelines.runs import inputs, live, recordings, remote
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.exit import FAILED, OK, ended, say
 from tokenmill.pipelines.runs.folder import KINDS, OutputFolder, check_sum, count_column
@@ -41,7 +43,7 @@ from tokenmill.pipelines.runs.runner import choose
 from tokenmill.pipelines.transforms.files import absolute, whole_path
 from tokenmill.pipelines.transforms.rollout import EXTRA
 from tokenmill.pipelines.transforms.sources import COUNTED_FILES, PARQUET, ends_with
-from tokenmill.schemas.flags import as_flags, shaping
+from tokenmill.schemas.flags import as_flags, describe, shaping
 from tokenmill.schemas.manifest import Manifest
 
 from tokenmill import COMMAND as PROGRAM
@@ -75,7 +77,24 @@ class Command:
         FileSystems.set_options(PipelineOptions(list(beam_args)))
         words = command or [*PROGRAM, *self.name.split(), *as_flags(options), *beam_args]
         options = dataclasses.replace(options, command=tuple(words))
-        return ended(lambda: self.begin(options, beam_args))
+        return ended(lambda: self.begin(_pinned(options), beam_args))
+
+
+def _pinned(options: RunOptions) -> RunOptions:
+    """The options with models of the Hub pinned to a file and a commit, so that all workers and stages mean the same.
+
+    Raises:
+        UsageError: there is no such model, or no way to the Hub.
+    """
+    if options.estimate:  # asks nobody
+        return options
+    specs = {one.field: getattr(options, one.field) for one in describe(type(options)) if one.metavar == "SPEC"}
+    try:
+        named = {field: pinned_text(spec) for field, spec in specs.items() if spec}
+    except NotFetched as error:
+        raise UsageError(str(error)) from None
+    changed: dict[str, Any] = {field: spec for field, spec in named.items() if spec != specs[field]}
+    return dataclasses.replace(options, **changed) if changed else options
 
 
 def one(job: Callable[[Any], Job]) -> Callable[[Any, Sequence[str]], int]:
@@ -91,7 +110,7 @@ def launch(job: Job, options: RunOptions, beam_args: Sequence[str] = ()) -> int:
 def _launch(job: Job, options: RunOptions, beam_args: Sequence[str]) -> int:
     found = job.found or _found(job, options)
     check_utf8(options.command, (file.path for file in found.files))
-    for note in job.notes:
+    for note in (*job.notes, *recordings.check(job, options)):
         say(note, OK)
     if options.estimate:
         from tokenmill.pipelines.runs import estimate
@@ -100,13 +119,14 @@ def _launch(job: Job, options: RunOptions, beam_args: Sequence[str]) -> int:
         return OK
     with tempfile.TemporaryDirectory(prefix="tokenmill-") as state:
         models = models_of(job, options, state)
-        if options.preview:
-            from tokenmill.pipelines.runs import preview
+        with recordings.kept(models, options):
+            if options.preview:
+                from tokenmill.pipelines.runs import preview
 
-            return preview.show(job, found, models, options.preview)
-        out = OutputFolder(options.folder)
-        with out.locked():
-            return _run(job, options, beam_args, found, models, out)
+                return preview.show(job, found, models, options.preview)
+            out = OutputFolder(options.folder)
+            with out.locked():
+                return _run(job, options, beam_args, found, models, out)
 
 
 def _found(job: Job, options: RunOptions) -> inputs.Inputs:
@@ -134,6 +154,7 @@ def models_of(job: Job, options: RunOptions, state: str) -> Models:
         patience=options.patience,
         retry_refused=options.retry_failed,
         state=state,
+        record=bool(options.record),
         worker_of=os.getpid(),
     )
 
@@ -173,7 +194,9 @@ def _run(
                 runtime.lead()
             out.begin()
             total = found.rows and found.rows * job.tasks_per_row * job.rows_per_task
-            with Progress(Path(models.state or "/nonexistent"), total), prepared():
+            progress = Progress(Path(models.state or "/nonexistent"), total)
+            watched = live.shown(out, job.name, job.title, progress, finished_before=earlier is not None)
+            with progress, watched, prepared():
                 counters = runner.execute(job, models, found, out, _shards(job, found), zygote)
             spent = runtime.run(runtime.client.cache.spent())
         finally:
@@ -243,7 +266,14 @@ def _to_be_replaced(earlier: dict[str, Any], fingerprint: str, options: RunOptio
 
 
 def _elsewhere(models: Models) -> Models:
-    """The models as workers on other machines need them: no local state, no parent but a leader to follow."""
+    """The models as workers on other machines need them: no local state, no parent but a leader to follow.
+
+    Raises:
+        UsageError: answers are recorded or come from a recording, which is a file of this machine.
+    """
+    recorded = any(parse_spec(role.spec).kind == "recorded" for role in models.roles.values())
+    if models.record or recorded:
+        raise UsageError("recordings are files of this machine: leave --record and recorded:FILE to runs on it")
     return dataclasses.replace(models, state="", worker_of=0, attempt=uuid.uuid4().hex, code=installed())
 
 
@@ -289,16 +319,18 @@ def _verdict(counts: dict[str, int]) -> int:
 
 def _report(job: Job, out: OutputFolder, manifest: Manifest) -> None:
     calls = manifest.calls.values()
-    paid, cached = sum(c["paid"] for c in calls), sum(c["cached"] for c in calls)
+    paid, cached, recorded = (sum(c[kind] for c in calls) for kind in ("paid", "cached", "recorded"))
+    replayed = f", {recorded:,} from a recording" if recorded else ""
     tokens = sum(c["prompt_tokens"] + c["completion_tokens"] for c in calls)
     costs = [c["usd"] for c in calls]
     cost = "cost unknown" if None in costs else f"${sum(costs):.4f}" if any(costs) else "free"
     spent = manifest.spent["tokens"]
     who = "all stages and invocations" if manifest.spent["shared"] else "all invocations"
-    told = f"; {spent:,} tokens over {who}" if spent > tokens else ""
+    over_all = f"; {spent:,} tokens over {who}" if spent > tokens else ""
     tell(
         manifest,
         out,
         f"{_counted(manifest.counts)} of {manifest.counts['read']:,} {job.reads} read",
-        f"{paid:,} calls paid, {cached:,} from the cache; {tokens:,} tokens ({cost}) in {manifest.duration_s:.0f} s{told}",
+        f"{paid:,} calls paid, {cached:,} from the cache{replayed}; {tokens:,} tokens ({cost}) in {manifest.duration_s:.0f} s"
+        + over_all,
     )

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 from tokenmill.inference.call import Usage
 from tokenmill.inference.pricing import Prices
+from tokenmill.inference.recording import Recording
 from tokenmill.inference.roles import Role
 from tokenmill.inference.spec import parse_spec
 from tokenmill.inference.stats import RoleStats
@@ -81,7 +82,11 @@ def described_models(roles: Mapping[str, Role], sampling: Mapping[str, dict[str,
         sampling: the parameters that a job sends by itself, by role; those of the roles are laid over them, as for each call.
     """
     specs = {name: (parse_spec(role.spec), {**sampling.get(name, {}), **role.params}) for name, role in roles.items()}
-    return [{"role": n, "spec": s.text, "model": s.model, "params": p} for n, (s, p) in specs.items()]
+    return [
+        {"role": n, "spec": s.text, "model": s.model, "params": p}
+        | ({"recording": Recording(s.path or "").described(n)} if s.kind == "recorded" else {})
+        for n, (s, p) in specs.items()
+    ]
 
 
 def described_prompts(names: Iterable[str]) -> list[dict[str, Any]]:
@@ -104,9 +109,11 @@ def described_calls(roles: Mapping[str, Role], counters: Mapping[str, int], pric
 
 
 def fingerprint_of(shape: Mapping[str, Any], models: list[dict[str, Any]], used: list[dict[str, Any]]) -> str:
-    """Hash of all that shapes the rows. Where a model is served does not."""
+    """Hash of all that shapes the rows. Where a model is served does not; what a recording holds does."""
+    replayed = {m["role"]: m["recording"]["sha256"] for m in models if "recording" in m}
     whole = {
         **shape,
+        **({"recordings": replayed} if replayed else {}),
         "models": {m["role"]: [m["model"], m["params"]] for m in models},
         "prompts": {f"{p['name']}@{p['version']}": p["sha256"] for p in used},
     }

@@ -111,7 +111,7 @@ class RunOptions(Options):
     llm: str = model(
         EMBEDDED,
         help=f"model that writes: {EMBEDDED} (embedded, the default), MODEL@http://host:port/v1, openai:MODEL, "
-        "vllm:MODEL, llamacpp:FILE.gguf",
+        "vllm:MODEL, llamacpp:FILE.gguf, hf:ORG/REPO[/FILE.gguf], recorded:FILE",
     )
     judge_llm: str | None = model(None, help="model that judges (default: as --llm)")
     sampling: dict[str, Any] = flag(
@@ -158,6 +158,9 @@ class RunOptions(Options):
     )
     shared_filesystem: bool = flag(
         False, group=WHERE, help="local paths are mounted under the same names on all machines of the cluster"
+    )
+    record: str | None = of_money(
+        None, metavar="FILE", help="also write every answer to FILE, from which --llm recorded:FILE gives it again"
     )
     retry_failed: bool = of_money(False, help="ask again what failed or was refused by the endpoint")
     seed: int = flag(0, metavar="N", parse=_in_64_bits, shapes=True, help="of every draw")

@@ -21,6 +21,10 @@ class Figures:
 
     rows: dict[str, int] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
+    """Counters of all roles together."""
+    roles: dict[str, dict[str, int]] = field(default_factory=dict)
+    reasons: dict[str, int] = field(default_factory=dict)
+    """Why rows were refused or failed."""
     in_flight: int = 0
 
     @property
@@ -44,9 +48,13 @@ def gather(state: Path) -> Figures:
             figures.in_flight += one["in_flight"]
         for kind, count in one["rows"].items():
             figures.rows[kind] = figures.rows.get(kind, 0) + count
-        for stats in one["roles"].values():
+        for reason, count in one.get("reasons", {}).items():
+            figures.reasons[reason] = figures.reasons.get(reason, 0) + count
+        for role, stats in one["roles"].items():
+            mine = figures.roles.setdefault(role, {})
             for name, count in stats.items():
                 figures.calls[name] = figures.calls.get(name, 0) + count
+                mine[name] = mine.get(name, 0) + count
     return figures
 
 
@@ -58,7 +66,7 @@ class Progress:
         self.total = total
         self.stream = stream or sys.stderr
         self._end = threading.Event()
-        self._started = time.monotonic()
+        self.started = time.monotonic()
         self._first: tuple[float, int] | None = None
         self._thread = threading.Thread(target=self._show, name="tokenmill-progress", daemon=True)
 
@@ -72,7 +80,7 @@ class Progress:
 
     def line(self, figures: Figures) -> str:
         """All figures as one line of text."""
-        elapsed = time.monotonic() - self._started
+        elapsed = time.monotonic() - self.started
         calls, rows, done = figures.calls, figures.rows, figures.done
         total = f"/{self.total:,}" if self.total else ""
         parts = [
@@ -81,16 +89,17 @@ class Progress:
             f"refused {rows.get('rejected', 0):,}",
             f"failed {rows.get('failed', 0):,}",
             f"in flight {figures.in_flight}",
-            f"calls {calls.get('paid', 0):,} + {calls.get('cached', 0):,} cached",
+            f"calls {calls.get('paid', 0):,} + {calls.get('cached', 0):,} cached"
+            + (f" + {calls['recorded']:,} recorded" if calls.get("recorded") else ""),
             f"retries {calls.get('retries', 0):,}",
             f"{figures.tokens:,} tokens ({figures.tokens / max(elapsed, 1e-9):,.0f}/s)",
         ]
-        left = self._left(done)
+        left = self.left(done)
         if left is not None:
             parts.append(f"{_clock(left)} left")
         return " · ".join(parts)
 
-    def _left(self, done: int) -> float | None:
+    def left(self, done: int) -> float | None:
         """Seconds to go at the pace since the first row was done, so that start-up does not count."""
         now = time.monotonic()
         if self._first is None:

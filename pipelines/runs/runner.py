@@ -152,7 +152,7 @@ def choose(beam_args: Sequence[str], found: Inputs, job: Job) -> Runner:
     named = " ".join(beam_args)
     processes = direct.direct_running_mode == "multi_processing"
     if "direct_running_mode" not in named and "direct_num_workers" not in named:
-        embedded = all(parse_spec(role.spec).kind in ("embedded", "llamacpp") for role in job.roles.values())
+        embedded = all(parse_spec(role.spec).on_llama for role in job.roles.values())
         processes = (os.cpu_count() or 1) > 1 and found.size > ONE_PROCESS_BYTES and not embedded
         direct.direct_num_workers = 0 if processes else 1
     if processes:

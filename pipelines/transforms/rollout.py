@@ -242,7 +242,7 @@ class _Roll(beam.DoFn):
         else:
             kind, reason, row = FAILED, outcome.error, outcome
         if not self.follows:
-            self._runtime.tally(kind)
+            self._runtime.tally(kind, reason)
         self._counter(kind).inc()
         if reason:
             self._counter(f"{kind}: {reason}").inc()

@@ -61,7 +61,7 @@ class TryOptions(RecordOptions):
             UsageError: it would not fit into the context of the server that we start.
         """
         spec, most = parse_spec(self.llm), 32_000
-        if spec.kind in ("embedded", "llamacpp"):
+        if spec.on_llama:
             most = min(most, int(dict(spec.options).get("ctx", DEFAULT_CTX)) - MARGIN)
             if most < MARGIN:
                 raise UsageError(
@@ -71,4 +71,4 @@ class TryOptions(RecordOptions):
 
     def answer_tokens(self, usual: int) -> int:
         """Tokens that one answer of the agent may have."""
-        return min(usual, 1024) if parse_spec(self.llm).kind in ("embedded", "llamacpp") else usual
+        return min(usual, 1024) if parse_spec(self.llm).on_llama else usual

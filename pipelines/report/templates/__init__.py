@@ -10,6 +10,7 @@ from typing import Any
 
 import jinja2
 from markupsafe import Markup
+from tokenmill.inference.recording import told
 from tokenmill.pipelines.report import formatting
 
 
@@ -25,7 +26,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= formatting.FILTERS
+    environment.filters |= {**formatting.FILTERS, "recorded": told}
     return environment
 
 

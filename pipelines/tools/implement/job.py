@@ -69,7 +69,7 @@ def job(options: ImplementOptions) -> Job:
         tries=options.repairs + 1,
         batch=options.tools_per_module,
         # Less where the context of the server that we start is small.
-        max_tokens=1024 if spec.kind in ("embedded", "llamacpp") else ImplementTools.max_tokens,
+        max_tokens=1024 if spec.on_llama else ImplementTools.max_tokens,
     )
     return Job(
         name="tools implement",

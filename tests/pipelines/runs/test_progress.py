@@ -25,7 +25,7 @@ def test_the_figures_of_all_workers_add_up(tmp_path):
 
 def test_the_line_says_what_a_user_asks(tmp_path):
     progress = Progress(tmp_path, 100)
-    progress._started -= 10
+    progress.started -= 10
     progress.line(Figures({"data": 10}))
     progress._first = (time.monotonic() - 5, 10)
     line = progress.line(
