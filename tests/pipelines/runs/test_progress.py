@@ -32,7 +32,7 @@ def test_the_line_says_what_a_user_asks(tmp_path):
         Figures(
             {"data": 50, "rejected": 9, "failed": 1},
             {"paid": 7, "cached": 2, "retries": 3, "prompt_tokens": 40_000},
-            12,
+            in_flight=12,
         )
     )
     for part in (
