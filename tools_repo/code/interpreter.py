@@ -196,16 +196,26 @@ def shortened(text: str, keep: int = 16_000) -> str:
     return f"{head}\n… [{len(text) - len(head) - len(tail)} characters left out] …\n{tail}"
 
 
+_SHARED = re.compile(
+    r"^from tokenmill\.tools_repo\.code\.guests\.(\w+) import (?:\([^)]*\)[^\n]*\n|[^(\n]*\n)", re.MULTILINE
+)
+
+
 @cache
 def source(guest: str) -> str:
-    """The text of a guest, with what it shares with others in front."""
+    """The text of a guest, with what it shares with others in front, each once."""
     folder = resources.files("tokenmill.tools_repo.code.guests")
-    text = folder.joinpath(f"{guest}.py").read_text(encoding="utf-8")
-    pattern = re.compile(
-        r"^from tokenmill\.tools_repo\.code\.guests\.(common|values) import (?:\([^)]*\)|[^(\n]*\n)", re.MULTILINE
-    )
-    shared = [folder.joinpath(f"{name}.py").read_text(encoding="utf-8") for name in pattern.findall(text)]
-    return "\n".join([*shared, pattern.sub("", text)])
+    texts: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        if name not in texts:
+            text = folder.joinpath(f"{name}.py").read_text(encoding="utf-8")
+            for needed in _SHARED.findall(text):
+                add(needed)
+            texts[name] = _SHARED.sub("", text)
+
+    add(guest)
+    return "\n".join(texts.values())
 
 
 @cache
