@@ -483,7 +483,7 @@ class Peer:
         value = self.do(name, it._number, args, kwargs)
         kind = type(it).__name__
         if name == "__contains__":
-            if value is True and self.do(name, it._number, (os.urandom(8).hex(),)) is True:
+            if value is True and self.claims(it, name, os.urandom(8).hex()):
                 self.lie(f"a {kind} that contains everything")
             return value
         if name in COMPUTED and args and not ours(args[0]) and not ours(value) and value is not NotImplemented:
@@ -503,14 +503,14 @@ class Peer:
                 return False if name != "__ne__" else True
             if name == "__ne__":
                 return True
-            if name == "__eq__" and self.said(it, name, _stranger(other)):
+            if name == "__eq__" and self.claims(it, name, _stranger(other)):
                 self.lie(f"a {type(it).__name__} that equals anything")
             return self.undecided(f"a {type(it).__name__} of the tested code is compared with a plain value by its own word")
         if fields.get("_has_plain") and theirs.get("_has_plain") and name == "__eq__" and type(it) is type(other):
             if fields["_plain"] != theirs["_plain"]:
                 return False
         said = self.said(it, name, other)
-        if said and name == "__eq__" and self.said(it, name, os.urandom(8).hex()):
+        if said and name == "__eq__" and self.claims(it, name, os.urandom(8).hex()):
             self.lie(f"a {type(it).__name__} that equals anything")
         return said
 
@@ -520,6 +520,13 @@ class Peer:
         if isinstance(value, Remote):
             return bool(self.do("__bool__", value._number))
         return bool(value)
+
+    def claims(self, it: Any, name: str, stranger: Any) -> bool:
+        """Whether the tested code says yes also of a value that nobody can have expected."""
+        try:
+            return self.said(it, name, stranger)
+        except Exception:
+            return False
 
     def lie(self, what: str) -> Any:
         self.lies = self.lies or what
