@@ -11,6 +11,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,8 +19,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from tokenmill.tools_repo.sandbox import seccomp
+from tokenmill.tools_repo.sandbox import cgroup, seccomp
 from tokenmill.tools_repo.sandbox.base import (
+    CHANNEL,
     HOME,
     PATH,
     TEMPORARY,
@@ -61,21 +63,38 @@ class Bubblewrap:
             SandboxUnavailable: see `check`.
         """
         await asyncio.to_thread(self.check)
-        with self._argv(command) as (argv, inherited):
-            process = await asyncio.create_subprocess_exec(
-                *argv,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                limit=command.limits.output,
-                env={},  # bubblewrap's own environment can be read in the sandbox's /proc
-                pass_fds=inherited,
-                cwd="/",
-            )
-        return Running(process, command)
+        limits = command.limits
+        group = await asyncio.to_thread(cgroup.made, limits.memory + limits.disk, limits.processes)
+        pipe = subprocess.DEVNULL if command.private else subprocess.PIPE
+        ours, theirs = socket.socketpair() if command.private else (None, None)
+        try:
+            with self._argv(command, theirs) as (argv, inherited):
+                process = await asyncio.create_subprocess_exec(
+                    *(group.wrapped(argv, limits.processes) if group is not None else argv),
+                    stdin=pipe,
+                    stdout=pipe,
+                    stderr=subprocess.PIPE,
+                    limit=limits.output,
+                    env=group.env if group is not None else {},  # bubblewrap's own can be read in the sandbox's /proc
+                    pass_fds=inherited,
+                    cwd="/",
+                )
+        except BaseException:
+            if ours is not None:
+                ours.close()
+            if group is not None:
+                await group.remove()
+            raise
+        finally:
+            if theirs is not None:
+                theirs.close()
+        channel = await asyncio.open_unix_connection(sock=ours, limit=limits.output) if ours is not None else None
+        return Running(process, command, channel, group)
 
     @contextlib.contextmanager
-    def _argv(self, command: Command) -> Iterator[tuple[list[str], list[int]]]:
+    def _argv(
+        self, command: Command, channel: socket.socket | None = None
+    ) -> Iterator[tuple[list[str], list[int]]]:
         """The whole command line, and the descriptors that bubblewrap reads while they are open."""
         limits = command.limits
         root = os.geteuid() == 0
@@ -86,7 +105,7 @@ class Bubblewrap:
         argv += _ROOT if root else ["--unshare-user", "--disable-userns"]
         argv += ["--hostname", "sandbox"]
         with contextlib.ExitStack() as files:
-            inherited: list[int] = []
+            inherited: list[int] = [channel.fileno()] if channel is not None else []
 
             def descriptor(content: bytes) -> str:
                 inherited.append(files.enter_context(as_file(content)))
@@ -110,9 +129,13 @@ class Bubblewrap:
                     argv += ["--perms", "0755", "--dir", folder]
             for mount in command.mounts:
                 argv += ["--bind" if mount.writable else "--ro-bind", mount.source, mount.target]
+            for folder in command.masked:
+                argv += ["--perms", "0755", "--size", "4096", "--tmpfs", folder, "--remount-ro", folder]
             # What is left are folders of bubblewrap's own file system, whose size nothing limits.
             argv += ["--remount-ro", "/dev", "--remount-ro", "/"]
             env = {"PATH": PATH, "HOME": HOME, "LANG": "C.UTF-8", "TMPDIR": "/tmp", **command.env}
+            if channel is not None:
+                env[CHANNEL] = str(channel.fileno())
             for name, value in env.items():
                 argv += ["--setenv", name, value]
             argv += ["--chdir", command.cwd]
@@ -129,6 +152,8 @@ class Bubblewrap:
                 f"--cpu={limits.cpu_seconds}",
                 f"--fsize={limits.disk}",
                 f"--nofile={limits.open_files}",
+                f"--sigpending={limits.processes + 256}",
+                "--msgqueue=0",
                 "--core=0",
                 "--memlock=0",
                 "--",
@@ -192,3 +217,13 @@ def interpreter() -> tuple[str, tuple[Mount, ...]]:
     if prefix == Path("/") or any(str(prefix) == s or str(prefix).startswith(f"{s}/") for s in _SYSTEM):
         return executable, ()
     return executable, (Mount(str(prefix), str(prefix)),)
+
+
+def site_packages() -> tuple[str, ...]:
+    """Folders of packages that this Python's own installation happens to have, as far as they are there."""
+    prefix, version = Path(sys.base_prefix).resolve(), f"python{sys.version_info.major}.{sys.version_info.minor}"
+    names = (f"lib/{version}/site-packages", f"lib/{version}/dist-packages", "lib/python3/dist-packages")
+    found = [prefix / middle / name for middle in ("", "local") for name in names]
+    if prefix == Path("/usr"):
+        found += [Path("/usr/local/lib") / version / kind for kind in ("site-packages", "dist-packages")]
+    return tuple(dict.fromkeys(str(folder) for folder in found if folder.is_dir() and not folder.is_symlink()))
