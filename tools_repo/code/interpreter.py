@@ -91,10 +91,10 @@ class Runtime:
             raise ValueError(f"Runtime.slots must be 1 or more, not {self.slots}")
 
     @classmethod
-    def local(cls, **settings: Any) -> Runtime:
-        """Bubblewrap with this Python and our pytest; nothing else of what is installed here."""
+    def local(cls, sandbox: Sandbox | None = None, **settings: Any) -> Runtime:
+        """A sandbox (bubblewrap where none is given) with this Python and our pytest; nothing else of what is installed here."""
         python, mounts = interpreter()
-        return cls(Bubblewrap(), python, (*mounts, *test_packages()), site_packages(), **settings)
+        return cls(sandbox or Bubblewrap(), python, (*mounts, *test_packages()), site_packages(), **settings)
 
     @property
     def env(self) -> dict[str, str]:

@@ -16,6 +16,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -131,12 +132,16 @@ class Running:
         command: Command,
         channel: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None,
         group: Group | None = None,
+        end: tuple[str, ...] = (),
     ) -> None:
-        """`channel` stands for stdin and stdout where the program has a private one; `group` holds all its processes."""
+        """`channel` stands for stdin and stdout where the program has a private one; `group` holds all its processes; `end`
+        is a command that ends them where they are no children of `process`."""
         self.process = process
         self.command = command
         self.reader, self.writer = channel or (process.stdout, process.stdin)
         self.group = group
+        self._end = end
+        self._ending: subprocess.Popen[bytes] | None = None
         self.exceeded = ""
         """The limit that ended the program, if one did."""
         self.closing = False
@@ -164,7 +169,7 @@ class Running:
     def close_stdin(self) -> None:
         assert self.writer is not None
         with contextlib.suppress(OSError):
-            if self.command.private:
+            if self.writer.can_write_eof() and self.writer is not self.process.stdin:
                 self.writer.write_eof()
             else:
                 self.writer.close()
@@ -223,8 +228,13 @@ class Running:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self.command.private and self.writer is not None:
+        if self.writer is not None and self.writer is not self.process.stdin:
             self.writer.close()
+        if self._end:
+            self._run_end()
+            assert self._ending is not None
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                await asyncio.to_thread(self._ending.wait, 20)
         if self.group is not None:
             await self.group.remove()
         transport = getattr(self.process, "_transport", None)
@@ -235,10 +245,17 @@ class Running:
         """Kill the sandbox's first process, with which the kernel ends all others before it can be waited for."""
         if self.process.returncode is not None:
             return  # its id may be somebody else's by now
+        if self._end:
+            self._run_end()
         inner = children(self.process.pid)
         for pid in inner or [self.process.pid]:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
+
+    def _run_end(self) -> None:
+        if self._ending is None or self._ending.poll() is not None:
+            quiet = subprocess.DEVNULL
+            self._ending = subprocess.Popen(self._end, stdin=quiet, stdout=quiet, stderr=quiet, cwd="/")
 
     def _exceed(self, limit: str) -> None:
         if not self.exceeded and self.process.returncode is None:

@@ -32,15 +32,15 @@ from tokenmill.tools_repo.sandbox.base import (
     as_file,
 )
 
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 _ETC = ("ld.so.cache", "alternatives", "localtime", "mime.types", "protocols", "services", "ssl/openssl.cnf")
 _ETC_NETWORK = ("resolv.conf", "nsswitch.conf", "hosts", "ssl", "ca-certificates", "pki", "gai.conf", "host.conf")
-_FIRST_USER, _USERS = 1_610_612_736, 1 << 28
+FIRST_USER, USERS = 1_610_612_736, 1 << 28
 """Where we are root: user ids far from those that systems, people and containers are given."""
 _NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
 _ROOT = ("--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_SETPCAP")
 _SETPRIV = ("--clear-groups", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs")
-_HINT = "programs from elsewhere are run in it or not at all"
+HINT = "programs from elsewhere are run in it or not at all"
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Bubblewrap:
         """The whole command line, and the descriptors that bubblewrap reads while they are open."""
         limits = command.limits
         root = os.geteuid() == 0
-        user = (command.owner or _FIRST_USER + secrets.randbelow(_USERS)) if root else os.geteuid()
+        user = (command.owner or FIRST_USER + secrets.randbelow(USERS)) if root else os.geteuid()
         argv = [_find(self.bwrap), "--die-with-parent", "--new-session", "--clearenv", *_NAMESPACES]
         if not command.network:
             argv.append("--unshare-net")
@@ -113,7 +113,7 @@ class Bubblewrap:
 
             # Made beforehand: bubblewrap itself would close such folders to all but root.
             parents = {str(parent) for m in command.mounts for parent in PurePosixPath(m.target).parents} - {"/"}
-            for folder in sorted({"/etc", "/etc/ssl", *parents} - {"/tmp", HOME, *_SYSTEM}):
+            for folder in sorted({"/etc", "/etc/ssl", *parents} - {"/tmp", HOME, *SYSTEM}):
                 argv += ["--perms", "0755", "--dir", folder]
             argv += _system(command.network)
             people = f"root:x:0:0::/:/bin/false\nuser:x:{user}:{user}::{HOME}:/bin/sh\n"
@@ -164,25 +164,29 @@ class Bubblewrap:
 
 def _system(network: bool) -> list[str]:
     argv = []
-    for folder in _SYSTEM:
+    for folder in SYSTEM:
         path = Path(folder)
         if path.is_symlink():
             argv += ["--symlink", str(path.readlink()), folder]
         elif path.is_dir():
             argv += ["--ro-bind", folder, folder]
-    for name in (*_ETC, *(_ETC_NETWORK if network else ())):
-        path = Path("/etc", name)
-        if path.exists() and not (name == "ssl/openssl.cnf" and network):
-            # A link such as resolv.conf's may lead out of what the sandbox sees.
-            argv += ["--ro-bind", str(path.resolve()), str(path)]
+    for path in etc_files(network):
+        # A link such as resolv.conf's may lead out of what the sandbox sees.
+        argv += ["--ro-bind", str(path.resolve()), str(path)]
     return argv
+
+
+def etc_files(network: bool) -> list[Path]:
+    """What a program sees of /etc, as far as it is there."""
+    names = (*(name for name in _ETC if name != "ssl/openssl.cnf" or not network), *(_ETC_NETWORK if network else ()))
+    return [path for name in names if (path := Path("/etc", name)).exists()]
 
 
 def _find(program: str) -> str:
     path = shutil.which(program)
     if path is None:
         raise SandboxUnavailable(
-            f"{program} is not installed: apt install bubblewrap (Debian, Ubuntu) or dnf install bubblewrap; {_HINT}"
+            f"{program} is not installed: apt install bubblewrap (Debian, Ubuntu) or dnf install bubblewrap; {HINT}"
         )
     return path
 
@@ -190,11 +194,11 @@ def _find(program: str) -> str:
 @cache
 def _check(bwrap: str) -> None:
     if sys.platform != "linux":
-        raise SandboxUnavailable(f"bubblewrap needs Linux, this is {sys.platform}; {_HINT}")
+        raise SandboxUnavailable(f"bubblewrap needs Linux, this is {sys.platform}; {HINT}")
     path = _find(bwrap)
     for program in ("prlimit", "setpriv"):
         if shutil.which(program) is None:
-            raise SandboxUnavailable(f"{program} is not installed: apt install util-linux; {_HINT}")
+            raise SandboxUnavailable(f"{program} is not installed: apt install util-linux; {HINT}")
     mode = _ROOT if os.geteuid() == 0 else ("--unshare-user", "--disable-userns")
     view = ("--ro-bind", "/", "/", "--proc", "/proc", "--perms", "1777", "--size", "4096", "--tmpfs", "/tmp")
     trial = [path, *_NAMESPACES, "--unshare-net", *mode, *view, "true"]
@@ -206,7 +210,7 @@ def _check(bwrap: str) -> None:
     if problem:
         line = " ".join(problem.split())[:300]
         raise SandboxUnavailable(
-            f"bubblewrap does not work here ({line}); it must be 0.8 or newer and allowed to make namespaces; {_HINT}"
+            f"bubblewrap does not work here ({line}); it must be 0.8 or newer and allowed to make namespaces; {HINT}"
         )
 
 
@@ -214,7 +218,7 @@ def interpreter() -> tuple[str, tuple[Mount, ...]]:
     """This Python's own executable, outside any virtual environment, and the mounts that it needs in a sandbox."""
     prefix = Path(sys.base_prefix).resolve()
     executable = str(prefix / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}")
-    if prefix == Path("/") or any(str(prefix) == s or str(prefix).startswith(f"{s}/") for s in _SYSTEM):
+    if prefix == Path("/") or any(str(prefix) == s or str(prefix).startswith(f"{s}/") for s in SYSTEM):
         return executable, ()
     return executable, (Mount(str(prefix), str(prefix)),)
 

@@ -48,7 +48,7 @@ class Group:
         limits = [f"--property={name}={value}" for name, value in (("MemoryMax", self.memory), ("MemorySwapMax", 0))]
         limits.append(f"--property=TasksMax={processes + 8}")
         # Its own environment ends with it: that of bubblewrap can be read inside.
-        return [*_SYSTEMD, *limits, "--", "env", "-i", *argv]
+        return [shutil.which(_SYSTEMD[0]) or _SYSTEMD[0], *_SYSTEMD[1:], *limits, "--", "/usr/bin/env", "-i", *argv]
 
     @property
     def env(self) -> dict[str, str]:

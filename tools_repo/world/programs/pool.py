@@ -80,10 +80,10 @@ class Interpreter:
             raise ValueError("Interpreter: processes must be 1 or more, seconds above 0, memory 16 MiB or more")
 
     @classmethod
-    def local(cls, **settings: Any) -> Interpreter:
-        """Bubblewrap with this machine's own Python."""
+    def local(cls, sandbox: Sandbox | None = None, **settings: Any) -> Interpreter:
+        """A sandbox, bubblewrap where none is given, with this machine's own Python."""
         python, mounts = interpreter()
-        return cls(Bubblewrap(), python, mounts, **settings)
+        return cls(sandbox or Bubblewrap(), python, mounts, **settings)
 
     @property
     def command(self) -> Command:
