@@ -70,8 +70,12 @@ ATTACKS: dict[str, Attack] = {
     # Files and processes of the machine
     "read a secret of another user": Attack(opens("/etc/shadow", "/etc/gshadow", "/root/.bashrc", "/var/log/syslog")),
     "read a file that everybody may read": Attack("import sys\n" + opens("SECRET")),
-    "read the machine's disks and memory": Attack(opens("/dev/vda", "/dev/sda", "/dev/mem", "/proc/kcore", "/dev/kmsg")),
-    "read through the first process's root": Attack(opens("/proc/1/root/etc/shadow", "/proc/1/rootSECRET", "/proc/1/cwd/etc/shadow")),
+    "read the machine's disks and memory": Attack(
+        opens("/dev/vda", "/dev/sda", "/dev/mem", "/proc/kcore", "/dev/kmsg")
+    ),
+    "read through the first process's root": Attack(
+        opens("/proc/1/root/etc/shadow", "/proc/1/rootSECRET", "/proc/1/cwd/etc/shadow")
+    ),
     "find our environment": Attack(
         "import glob\nfor p in glob.glob('/proc/*/environ'):\n    try:\n        t = open(p, 'rb').read()\n"
         "    except OSError: continue\n    if b'RED_TEAM' in t: escaped(p)\n"
@@ -79,11 +83,19 @@ ATTACKS: dict[str, Attack] = {
     "see our processes": Attack("n = [p for p in os.listdir('/proc') if p.isdigit()]\nif len(n) > 6: escaped(n)\n"),
     "write to the system": Attack(opens("/usr/x", "/etc/x", "/x", "/dev/x", "/etc/passwd", "/bin/sh", mode="ab")),
     "write to the kernel's switches": Attack(
-        opens("/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/sys/vm/drop_caches", "/sys/power/state", mode="r+b")
+        opens(
+            "/proc/sys/kernel/core_pattern",
+            "/proc/sysrq-trigger",
+            "/proc/sys/vm/drop_caches",
+            "/sys/power/state",
+            mode="r+b",
+        )
     ),
     "reach a control group": Attack(opens("/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/memory/tasks", mode="ab")),
     "link to a system file": Attack("try:\n    os.link('/etc/passwd', '/tmp/x'); escaped()\nexcept OSError: pass\n"),
-    "make a device": Attack("try:\n    os.mknod('/tmp/d', 0o20666, os.makedev(1, 1)); escaped()\nexcept OSError: pass\n"),
+    "make a device": Attack(
+        "try:\n    os.mknod('/tmp/d', 0o20666, os.makedev(1, 1)); escaped()\nexcept OSError: pass\n"
+    ),
     "become root by a copy with the setuid bit": Attack(
         "import shutil, subprocess\nshutil.copy('/usr/bin/id', '/tmp/id'); os.chmod('/tmp/id', 0o4755)\n"
         "if b'euid=0' in subprocess.run(['/tmp/id'], capture_output=True).stdout: escaped()\n"
@@ -164,18 +176,22 @@ ATTACKS: dict[str, Attack] = {
         "for f in (2, 16, 30, 40):\n    got, e = call(53, f, 1, 0, ctypes.create_string_buffer(8))\n    if got >= 0: escaped(f)\n"
     ),
     # Memory that is no process's
-    "take memory": Attack(MORE + "x = []\nwhile True:\n    x.append(b'x' * (1 << 20)); more(1 << 20)\n", ("", "memory")),
+    "take memory": Attack(
+        MORE + "x = []\nwhile True:\n    x.append(b'x' * (1 << 20)); more(1 << 20)\n", ("", "memory")
+    ),
     "take memory in many processes": Attack(
         "import time\nfor _ in range(12):\n    if os.fork() == 0:\n        x = bytearray(b'x') * (60 << 20); time.sleep(30); os._exit(0)\n"
         "time.sleep(20); escaped()\n",
         ("memory",),
     ),
     "take shared memory": Attack(
-        MORE + "import mmap\nx = []\nwhile True:\n    m = mmap.mmap(-1, 8 << 20); m[:] = b'x' * (8 << 20); x.append(m); more(8 << 20)\n",
+        MORE
+        + "import mmap\nx = []\nwhile True:\n    m = mmap.mmap(-1, 8 << 20); m[:] = b'x' * (8 << 20); x.append(m); more(8 << 20)\n",
         ("", "memory"),
     ),
     "take memory in socket buffers": Attack(
-        MORE + """
+        MORE
+        + """
 pairs, block, rounds = [], b'x' * 4096, 0
 import resource
 if os.fork() == 0: os._exit(0)
@@ -212,12 +228,14 @@ for child in range(4):
         "import fcntl\nr, w = os.pipe()\ntry:\n    fcntl.fcntl(w, 1031, 1 << 20); escaped()\nexcept OSError: pass\n"
     ),
     "take memory in pipes": Attack(
-        MORE + "while True:\n    try: r, w = os.pipe()\n    except OSError: break\n    os.set_blocking(w, False)\n    try:\n"
+        MORE
+        + "while True:\n    try: r, w = os.pipe()\n    except OSError: break\n    os.set_blocking(w, False)\n    try:\n"
         "        while True: more(os.write(w, b'x' * 4096))\n    except OSError: pass\n",
         ("", "memory"),
     ),
     "take memory in page tables": Attack(
-        MORE + "import mmap, time\nm = mmap.mmap(-1, 400 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, prot=mmap.PROT_READ)\n"
+        MORE
+        + "import mmap, time\nm = mmap.mmap(-1, 400 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000, prot=mmap.PROT_READ)\n"
         "for at in range(0, 400 << 30, 2 << 20):\n    m[at]; more(4096)\n",
         ("", "memory"),
     ),
@@ -233,7 +251,9 @@ for child in range(4):
     "make empty files without end": Attack(
         "n = 0\nwhile True:\n    os.mknod(f'/tmp/{n}'); n += 1\n    if n > 100_000: escaped(n); break\n", ("disk",)
     ),
-    "write a huge sparse file": Attack("try:\n    os.truncate(os.open('/tmp/x', 66), 1 << 40); escaped()\nexcept OSError: pass\n"),
+    "write a huge sparse file": Attack(
+        "try:\n    os.truncate(os.open('/tmp/x', 66), 1 << 40); escaped()\nexcept OSError: pass\n"
+    ),
     # Time, processes, output
     "fork without end": Attack(
         "import time\nn = 0\ntry:\n    while True:\n        if os.fork() == 0: time.sleep(60); os._exit(0)\n        n += 1\n"
@@ -294,7 +314,14 @@ def program(attack: Attack, given: dict[str, str]) -> str:
 async def tried(sandbox: Sandbox, attack: Attack, given: dict[str, str]) -> dict[str, object]:
     python, mounts = interpreter()
     limits = Limits(
-        memory=MEMORY, processes=40, cpu_seconds=30, wall_seconds=40, disk=DISK, inodes=5000, output=2 * MIB, open_files=256
+        memory=MEMORY,
+        processes=40,
+        cpu_seconds=30,
+        wall_seconds=40,
+        disk=DISK,
+        inodes=5000,
+        output=2 * MIB,
+        open_files=256,
     )
     if attack.ends == ("time",):
         limits = Limits(**{**limits.__dict__, "wall_seconds": 2.0})

@@ -22,7 +22,14 @@ from tests.tools_repo.sandboxed import needs_sandbox
 
 ROOT = Path(__file__).parents[2]
 NOBODY = 65534
-OTHER_USER = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
+OTHER_USER = [
+    "setpriv",
+    f"--reuid={NOBODY}",
+    f"--regid={NOBODY}",
+    "--clear-groups",
+    "--inh-caps=-all",
+    "--bounding-set=-all",
+]
 pytestmark = [needs_sandbox, pytest.mark.timeout(600)]
 
 

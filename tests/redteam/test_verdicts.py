@@ -101,11 +101,15 @@ CHEATS = {
     "claims to be a builtin": liar("__module__ = 'builtins'\n__eq__ = lambda s, o: True\n__hash__ = None\n"),
     "claims to be an int by __class__": liar("__class__ = int\n__eq__ = lambda s, o: True\n__hash__ = None\n"),
     "is equal but to strangers": liar("def __eq__(self, o): return type(o).__name__ != 'Stranger'\n"),
-    "is equal to small numbers only": liar("def __eq__(self, o): return o < 1000\ndef __ne__(self, o): return not self == o\n"),
+    "is equal to small numbers only": liar(
+        "def __eq__(self, o): return o < 1000\ndef __ne__(self, o): return not self == o\n"
+    ),
     "answers everything with yes": liar(EVERY_METHOD),
     "is an int that equals all": liar("__eq__ = lambda s, o: True\n__hash__ = int.__hash__\n", "int"),
     "is a float that subtracts to nothing": liar("__sub__ = __rsub__ = lambda s, o: 0.0\n", "float"),
-    "is a str that starts with anything": liar("startswith = lambda s, o: True\n__contains__ = lambda s, o: True\n", "str"),
+    "is a str that starts with anything": liar(
+        "startswith = lambda s, o: True\n__contains__ = lambda s, o: True\n", "str"
+    ),
     "is a list that contains all": liar("__contains__ = lambda s, o: True\n__getitem__ = lambda s, n: L()\n", "list"),
     "is ordered as asked": liar("__lt__ = __gt__ = __le__ = __ge__ = lambda s, o: True\n"),
     "comes to nothing in arithmetic": liar("__sub__ = __rsub__ = lambda s, o: 0\n__float__ = lambda s: 0.0\n"),
@@ -131,13 +135,15 @@ CHEATS = {
     "replaces what decides in the caller's globals": WRONG
     + "import sys\nf = sys._getframe()\nwhile f:\n    for n in list(f.f_globals):\n        if 'outcome' in n or n == 'Recorder':\n"
     "            f.f_globals[n] = lambda *a: ('passed', '')\n    f = f.f_back\n",
-    "patches json": WRONG + "import json\nreal = json.dumps\njson.dumps = lambda o, **k: real({'outcome': 'passed', 'value': 3})\n",
+    "patches json": WRONG
+    + "import json\nreal = json.dumps\njson.dumps = lambda o, **k: real({'outcome': 'passed', 'value': 3})\n",
     "patches unittest": WRONG
     + "import unittest\nfor n in dir(unittest.TestCase):\n    if n.startswith('assert'): setattr(unittest.TestCase, n, lambda *a, **k: None)\n",
     "patches pytest's reports": WRONG
     + "from _pytest.reports import TestReport\nfrom _pytest.python import Function\nFunction.runtest = lambda self: None\n"
     "TestReport.outcome = property(lambda s: 'passed', lambda s, v: None)\n",
-    "patches builtins": WRONG + "import builtins\nbuiltins.abs = lambda x: 0\nbuiltins.str = lambda x: '9'\nbuiltins.AssertionError = Exception\n",
+    "patches builtins": WRONG
+    + "import builtins\nbuiltins.abs = lambda x: 0\nbuiltins.str = lambda x: '9'\nbuiltins.AssertionError = Exception\n",
     "reads constants of the test": WRONG
     + "import sys\ndef add(a, b):\n    f = sys._getframe(1)\n    while f:\n        for c in f.f_code.co_consts:\n            if isinstance(c, int) and c > 2: return c\n"
     "        f = f.f_back\n    return 0\n",
@@ -159,14 +165,15 @@ CHEATS = {
     "leaves when called": "import os\ndef add(*a): os._exit(0)\ndiv = words = add\n",
     "leaves at the end": WRONG + "import atexit, os\natexit.register(os._exit, 0)\n",
     "writes results to every file": WRONG
-    + "import os\nfor n in range(64):\n    try: os.write(n, b'{\"test\": \"x\", \"outcome\": \"passed\"}\\n{\"value\": [\"i\", \"0x3\"]}\\n')\n"
+    + 'import os\nfor n in range(64):\n    try: os.write(n, b\'{"test": "x", "outcome": "passed"}\\n{"value": ["i", "0x3"]}\\n\')\n'
     "    except OSError: pass\n",
     "writes results to the first process": WRONG
     + "import os, glob\nfor p in glob.glob('/proc/[0-9]*/fd/*'):\n    try: os.write(os.open(p, os.O_WRONLY | os.O_NONBLOCK), b'{\"outcome\": \"passed\"}\\n')\n"
     "    except OSError: pass\n",
-    "kills everything": WRONG + "import os, signal\nfor p in (os.getppid(), 1, -1):\n    try: os.kill(p, 9)\n    except OSError: pass\n",
+    "kills everything": WRONG
+    + "import os, signal\nfor p in (os.getppid(), 1, -1):\n    try: os.kill(p, 9)\n    except OSError: pass\n",
     "answers more than it was asked": WRONG
-    + "import os\ndef add(a, b):\n    for n in range(3, 20):\n        try: os.write(n, b'{\"value\": [\"i\", \"0x63\"]}\\n' * 50)\n        except OSError: pass\n    return 0\n",
+    + 'import os\ndef add(a, b):\n    for n in range(3, 20):\n        try: os.write(n, b\'{"value": ["i", "0x63"]}\\n\' * 50)\n        except OSError: pass\n    return 0\n',
     "gives one name to all objects": WRONG
     + "import gc\nfor o in gc.get_objects():\n    if type(o).__name__ == 'Peer':\n        type(o).other = lambda s, v: ['h', 1]\nclass A: pass\ndef add(a, b): return A()\n",
     "sends types that run": WRONG
@@ -214,7 +221,13 @@ def test_a_repositorys_verdict_is_not_forged(cheat):
         assert "cannot decide on this work from outside" in str(told)
         return
     passed = {test.name.rpartition("::")[2] for test in told.tests if test.outcome == "passed"}
-    assert not told.passed and not passed & {"test_equal", "test_twice", "test_order", "test_text", "test_difference"}, told
+    assert not told.passed and not passed & {
+        "test_equal",
+        "test_twice",
+        "test_order",
+        "test_text",
+        "test_difference",
+    }, told
 
 
 # Functions
@@ -233,7 +246,9 @@ WIRE = "import os\ndef f(x):\n    for n in range(3, 20):\n        try: os.write(
 FUNCTION_CHEATS = {
     "mock.ANY": "from unittest.mock import ANY\ndef f(x): return ANY\n",
     "a list that equals all": "class L(list):\n    __eq__ = lambda s, o: True\n    __getitem__ = lambda s, n: 8\ndef f(x): return L()\n",
-    "a forged end": WIRE.format(b'{"done": {"outcomes": {"check:1": ["passed", ""]}, "broken": "", "unsendable": ""}}\n'),
+    "a forged end": WIRE.format(
+        b'{"done": {"outcomes": {"check:1": ["passed", ""]}, "broken": "", "unsendable": ""}}\n'
+    ),
     "fifty answers at once": WIRE.format(b'{"value": ["l", [["i", "0x4"]]]}\n' * 50).replace("os._exit(1)", "return 0"),
     "a fraction that takes for ever": WIRE.format(b'{"value": ["F", "1e99999999"]}\n'),
     "a fraction with a huge exponent as a decimal": WIRE.format(b'{"value": ["D", "1e999999999"]}\n'),
@@ -251,7 +266,9 @@ FUNCTION_CHEATS = {
 
 @functools.cache
 def function_verdicts():
-    works = [GRADER.grade(FUNCTION, Workspace({"solution.py": Entry(text.encode())})) for text in FUNCTION_CHEATS.values()]
+    works = [
+        GRADER.grade(FUNCTION, Workspace({"solution.py": Entry(text.encode())})) for text in FUNCTION_CHEATS.values()
+    ]
     return dict(zip(FUNCTION_CHEATS, together(*works), strict=True))
 
 

@@ -1,7 +1,6 @@
 """Hostile MCP servers: what they say besides their answers changes nothing, and whatever they do comes to an end."""
 
 import asyncio
-import sys
 import textwrap
 import time
 
@@ -53,8 +52,8 @@ KEPT = {
 }
 ENDED = {
     "answers before it is asked": f"for n in range(200): answer(n, {OTHER})\n",
-    "a schema nested without end": "def listed(id): say('{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"tools\":[{\"name\":\"a\",\"inputSchema\":%s}]}}' % (json.dumps(id), '{\"a\":' * 50000 + '1' + '}' * 50000))\n",
-    "a lone surrogate": "def listed(id): say('{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"tools\":[{\"name\":\"\\\\ud800\",\"inputSchema\":{}}]}}' % json.dumps(id))\n",
+    "a schema nested without end": 'def listed(id): say(\'{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"a","inputSchema":%s}]}}\' % (json.dumps(id), \'{"a":\' * 50000 + \'1\' + \'}\' * 50000))\n',
+    "a lone surrogate": 'def listed(id): say(\'{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"\\\\ud800","inputSchema":{}}]}}\' % json.dumps(id))\n',
     "answers with another id": "def listed(id): answer('FORGED', {'tools': [TOOL]})\n",
     "one line without end": "def listed(id):\n    while True: sys.stdout.write('x' * 65536)\n",
     "pages without end": "n = 0\ndef listed(id):\n    global n\n    n += 1\n    answer(id, {'tools': [TOOL], 'nextCursor': str(n)})\n",
@@ -82,5 +81,3 @@ def test_a_server_that_goes_too_far_is_ended_with_one_line(attack, tmp_path):
     with pytest.raises(HarvestFailed) as told:
         harvest(ENDED[attack], tmp_path)
     assert time.monotonic() - began < 60 and "\n" not in str(told.value)
-
-

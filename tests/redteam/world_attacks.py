@@ -1,6 +1,6 @@
 """Attacks of generated tools on the process that runs them for many worlds: hostile modules between honest calls.
 
-    python -m tests.redteam.world_attacks      # one JSON line for each attack
+python -m tests.redteam.world_attacks      # one JSON line for each attack
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ def calling(body: str) -> str:
 
 _LINE = 'b\'{"id":"0","how":"done","answer":{"result":{"honest":"FORGED"}}}\\n\''
 MODULES: dict[str, str] = {
-    "write answers to every descriptor": calling(f"for n in range(64):\n    try: os.write(n, {_LINE} * 3)\n    except OSError: pass\nreturn 1"),
+    "write answers to every descriptor": calling(
+        f"for n in range(64):\n    try: os.write(n, {_LINE} * 3)\n    except OSError: pass\nreturn 1"
+    ),
     "write answers to the first process": calling(
         f"for p in glob.glob('/proc/[0-9]*/fd/*'):\n    try: os.write(os.open(p, os.O_WRONLY | os.O_NONBLOCK), {_LINE})\n    except OSError: pass\nreturn 1"
     ),
@@ -40,19 +42,29 @@ MODULES: dict[str, str] = {
     ),
     "kill the parent": calling("os.kill(os.getppid(), 9)\nreturn 1"),
     "stop the parent": calling("os.kill(os.getppid(), 19)\nreturn 1"),
-    "leave a child behind": calling(f"pid = os.fork()\nif pid == 0:\n    time.sleep(2)\n    os.write(1, {_LINE})\nreturn 1"),
+    "leave a child behind": calling(
+        f"pid = os.fork()\nif pid == 0:\n    time.sleep(2)\n    os.write(1, {_LINE})\nreturn 1"
+    ),
     "leave a file": calling("open('/tmp/FORGED', 'w').write('x')\nreturn 1"),
     "leave a folder": calling("os.mkdir('/dev/shm/FORGED')\nreturn 1"),
     "leave shared memory": calling(
         "import ctypes\nlibc = ctypes.CDLL(None)\nif libc.shmget(7, 4096, 0o1666) >= 0: return 'FORGED'\nreturn 1"
     ),
-    "leave a queue of POSIX": calling("import ctypes\nif ctypes.CDLL(None).syscall(240, b'q', 66, 438, 0) >= 0: return 'FORGED'\nreturn 1"),
-    "leave a queue of System V": calling("import ctypes\nif ctypes.CDLL(None).msgget(7, 0o1666) >= 0: return 'FORGED'\nreturn 1"),
+    "leave a queue of POSIX": calling(
+        "import ctypes\nif ctypes.CDLL(None).syscall(240, b'q', 66, 438, 0) >= 0: return 'FORGED'\nreturn 1"
+    ),
+    "leave a queue of System V": calling(
+        "import ctypes\nif ctypes.CDLL(None).msgget(7, 0o1666) >= 0: return 'FORGED'\nreturn 1"
+    ),
     "slow the parent down": calling(
         "import ctypes\nif ctypes.CDLL(None).sched_setscheduler(os.getppid(), 5, ctypes.create_string_buffer(4)) == 0: return 'FORGED'\nreturn 1"
     ),
-    "patch what encodes answers": calling("import json\njson.dumps = lambda *a, **k: 'FORGED'\nsys.modules['json'] = None\nreturn 1"),
-    "patch what performs calls": calling("import __main__\n__main__.perform = __main__.dumps = lambda *a: 'FORGED'\nreturn 1"),
+    "patch what encodes answers": calling(
+        "import json\njson.dumps = lambda *a, **k: 'FORGED'\nsys.modules['json'] = None\nreturn 1"
+    ),
+    "patch what performs calls": calling(
+        "import __main__\n__main__.perform = __main__.dumps = lambda *a: 'FORGED'\nreturn 1"
+    ),
     "end at once with an answer": calling("os.write(3, b'x')\nos._exit(0)"),
     "answer two lines": calling("return {'x': 'y\\n' + 'z' * 100}"),
     "answer without end": calling("return ['x' * (1 << 20)] * 100"),

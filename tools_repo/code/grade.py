@@ -1,7 +1,7 @@
 """The verdict on a final workspace: the pass rate of hidden tests, decided where the tested code cannot reach.
 
 Work is tested across two sandboxes: one holds the tests, the other the code, and only questions and plain values pass between
-them, through us (`relay.py`). Tests of a repository are pytest's; what they import of it are stand-ins (`guests/proxies.py`).
+them, through us (`relay.py`). Tests of a repository are pytest's; what they import of it are stand-ins (`guests/stand_ins.py`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
 from tokenmill.inference.errors import RowError
 from tokenmill.schemas.code import (
     ERROR,
@@ -30,7 +29,6 @@ from tokenmill.tools_repo.code.interpreter import GuestFailed, Runtime
 from tokenmill.tools_repo.code.relay import ENDINGS, STARTING, Suite, relay
 from tokenmill.tools_repo.code.tampering import restored
 from tokenmill.tools_repo.code.workspace import PathRefused, Workspace, WorkspaceFull
-from tokenmill.tools_repo.sandbox.base import Running
 
 MODULE = "solution.py"
 """The file in which a function's task wants it."""
@@ -118,7 +116,9 @@ class Grader:
             for key, (kind, text) in _OFFENCES.items()
             if said.get(key)
         ]
-        doubts = [f"{name}: {said['doubt']}" for name, said in told.items() if said.get("doubt") and not said.get("lying")]
+        doubts = [
+            f"{name}: {said['doubt']}" for name, said in told.items() if said.get("doubt") and not said.get("lying")
+        ]
         others = [said for said in told.values() if not said.get("doubt")]
         if doubts and not findings and all(said.get("outcome") == PASSED for said in others):
             raise GradingFailed(f"{task.id}: its tests cannot decide on this work from outside: {doubts[0][:300]}")
@@ -135,5 +135,3 @@ def _outcome(name: str, told: Any) -> TestOutcome:
     if not isinstance(told, dict) or told.get("outcome") not in TEST_OUTCOMES:
         return TestOutcome(name=name, outcome=NOT_RUN, detail="it was not reached")
     return TestOutcome(name=name, outcome=told["outcome"], detail=" ".join(str(told.get("detail", "")).split())[:300])
-
-

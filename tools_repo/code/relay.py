@@ -49,7 +49,12 @@ class Suite:
             GuestFailed: that sandbox says nothing that makes sense.
         """
         task = self.task
-        job = {"files": self.judging.to_wire(), "tests": task.tests, "seconds": task.time_limit, "local": sorted(self.local)}
+        job = {
+            "files": self.judging.to_wire(),
+            "tests": task.tests,
+            "seconds": task.time_limit,
+            "local": sorted(self.local),
+        }
         told: dict[str, dict[str, Any]] = {}
         try:
             async with self.runtime.start("tester", job, self.end - time.monotonic()) as tests:
@@ -135,7 +140,9 @@ class Code:
     async def asked(self, ask: Any) -> dict[str, Any]:
         assert self._running is not None
         try:
-            await asyncio.wait_for(self._running.write(orjson.dumps(ask) + b"\n"), max(0.01, self._end - time.monotonic()))
+            await asyncio.wait_for(
+                self._running.write(orjson.dumps(ask) + b"\n"), max(0.01, self._end - time.monotonic())
+            )
             line = await asyncio.wait_for(self._running.readline(), max(0.01, self._end - time.monotonic()))
             if len(line) > MAX_ANSWER:
                 return {"unsendable": f"more than {MAX_ANSWER // MIB} MiB"}
@@ -216,8 +223,6 @@ def parsed(line: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def plain(
-    answer: dict[str, Any], names: tuple[str, ...] = ("value", "raised", "unsendable", "exit")
-) -> dict[str, Any]:
+def plain(answer: dict[str, Any], names: tuple[str, ...] = ("value", "raised", "unsendable", "exit")) -> dict[str, Any]:
     """Of the code's answer what an answer can have; it may have written anything."""
     return {name: answer[name] for name in names if name in answer}

@@ -92,9 +92,7 @@ class Bubblewrap:
         return Running(process, command, channel, group)
 
     @contextlib.contextmanager
-    def _argv(
-        self, command: Command, channel: socket.socket | None = None
-    ) -> Iterator[tuple[list[str], list[int]]]:
+    def _argv(self, command: Command, channel: socket.socket | None = None) -> Iterator[tuple[list[str], list[int]]]:
         """The whole command line, and the descriptors that bubblewrap reads while they are open."""
         limits = command.limits
         root = os.geteuid() == 0
@@ -123,7 +121,18 @@ class Bubblewrap:
                 argv += ["--perms", "0644", "--ro-bind-data", descriptor(hosts.encode()), "/etc/hosts"]
             # The first process is bubblewrap's own, of the same user where that is not root, and without our filter: its
             # memory and its open files are covered.
-            argv += ["--proc", "/proc", "--size", "4096", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1", "--dev", "/dev"]
+            argv += [
+                "--proc",
+                "/proc",
+                "--size",
+                "4096",
+                "--tmpfs",
+                "/proc/1",
+                "--remount-ro",
+                "/proc/1",
+                "--dev",
+                "/dev",
+            ]
             for folder in TEMPORARY:
                 argv += ["--perms", "1777", "--size", str(limits.disk), "--tmpfs", folder]
             for folder in sorted(parents):  # what is mounted below those three needs its folders there
@@ -202,7 +211,21 @@ def _check(bwrap: str) -> None:
         if shutil.which(program) is None:
             raise SandboxUnavailable(f"{program} is not installed: apt install util-linux; {HINT}")
     mode = _ROOT if os.geteuid() == 0 else ("--unshare-user", "--disable-userns")
-    view = ("--ro-bind", "/", "/", "--proc", "/proc", "--tmpfs", "/proc/1", "--perms", "1777", "--size", "4096", "--tmpfs", "/tmp")
+    view = (
+        "--ro-bind",
+        "/",
+        "/",
+        "--proc",
+        "/proc",
+        "--tmpfs",
+        "/proc/1",
+        "--perms",
+        "1777",
+        "--size",
+        "4096",
+        "--tmpfs",
+        "/tmp",
+    )
     trial = [path, *_NAMESPACES, "--unshare-net", *mode, *view, "true"]
     try:
         done = subprocess.run(trial, capture_output=True, timeout=20, env={}, check=False)

@@ -127,11 +127,21 @@ def bundle_of(command: Command, user: int) -> dict[str, Any]:
         {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755", "size=65536"]},
     ]
     mounts += [
-        {"destination": folder, "type": "tmpfs", "source": "tmpfs", "options": [*quiet, "mode=1777", f"size={limits.disk}"]}
+        {
+            "destination": folder,
+            "type": "tmpfs",
+            "source": "tmpfs",
+            "options": [*quiet, "mode=1777", f"size={limits.disk}"],
+        }
         for folder in TEMPORARY
     ]
     mounts += [
-        {"destination": inside, "type": "bind", "source": here, "options": ["rbind", "rw" if writable else "ro", *quiet]}
+        {
+            "destination": inside,
+            "type": "bind",
+            "source": here,
+            "options": ["rbind", "rw" if writable else "ro", *quiet],
+        }
         for here, inside, writable in _seen(command)
     ]
     mounts += [
@@ -152,7 +162,8 @@ def bundle_of(command: Command, user: int) -> dict[str, Any]:
             "noNewPrivileges": True,
             "capabilities": {},
             "rlimits": [
-                {"type": f"RLIMIT_{name.upper()}", "hard": value, "soft": value} for name, value in _limited(limits).items()
+                {"type": f"RLIMIT_{name.upper()}", "hard": value, "soft": value}
+                for name, value in _limited(limits).items()
             ],
         },
         "mounts": mounts,
@@ -191,7 +202,12 @@ def run_flags(command: Command, user: int) -> list[str]:
     total = limits.memory + limits.disk
     flags = ["--rm", "--interactive", "--pull=never", "--read-only", "--cap-drop=ALL", "--hostname=sandbox"]
     flags += ["--security-opt=no-new-privileges", f"--user={user}:{user}", f"--workdir={command.cwd}", "--ipc=private"]
-    flags += [f"--memory={total}", f"--memory-swap={total}", f"--pids-limit={limits.processes}", f"--shm-size={limits.disk}"]
+    flags += [
+        f"--memory={total}",
+        f"--memory-swap={total}",
+        f"--pids-limit={limits.processes}",
+        f"--shm-size={limits.disk}",
+    ]
     flags += [f"--network={'host' if command.network else 'none'}"]
     flags += [f"--ulimit={name}={value}:{value}" for name, value in _limited(limits).items()]
     for folder in TEMPORARY:

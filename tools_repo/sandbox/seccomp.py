@@ -99,7 +99,7 @@ def program(machine: str | None = None) -> bytes | None:
     if column == 0:
         code += [_op(_JGE, _X32, 0, 1), refuse]
     for numbers, answer in ((_REFUSED, refuse), (_ABSENT, absent)):
-        for number in sorted(number for pair in numbers.values() if (number := pair[column]) is not None):
+        for number in sorted(number for both in numbers.values() if (number := both[column]) is not None):
             code += [_op(_JEQ, number, 0, 1), answer]
 
     def rule(number: int, *body: bytes) -> list[bytes]:
@@ -109,8 +109,8 @@ def program(machine: str | None = None) -> bytes | None:
         return _op(_LOAD, _ARG0 + 8 * position)  # its lower half: all that the kernel reads of an int
 
     family = _op(_RET, _ERRNO | _EAFNOSUPPORT)
-    for numbers in _OF_OTHERS.values():
-        code += rule(numbers[column], argument(0), _op(_JEQ, 0, 1, 0), refuse, allow)
+    for pair in _OF_OTHERS.values():
+        code += rule(pair[column], argument(0), _op(_JEQ, 0, 1, 0), refuse, allow)
     code += rule(
         _SOCKET[column],
         argument(0),

@@ -382,7 +382,12 @@ def test_subclass_of_list():
 
 def task(name):
     files, hidden = REPOSITORIES[name]
-    row = {"id": name, "instructions": "Mend it.", "files": files, "hidden_tests": {"tests_hidden/test_hidden.py": hidden}}
+    row = {
+        "id": name,
+        "instructions": "Mend it.",
+        "files": files,
+        "hidden_tests": {"tests_hidden/test_hidden.py": hidden},
+    }
     return PARSER(row, "f", 0)
 
 
@@ -394,11 +399,13 @@ def test_honest_work_passes(name):
 
 
 def test_what_only_the_code_could_say_is_nobodys_failure():
-    files = {"money.py": "class Money:\n    def __init__(self, n): self.n = n\n    def __eq__(self, o): return self.n == o\n"}
+    files = {
+        "money.py": "class Money:\n    def __init__(self, n): self.n = n\n    def __eq__(self, o): return self.n == o\n"
+    }
     hidden = "from money import Money\n\ndef test_it():\n    assert Money(5) == 5\n"
     row = {"id": "m", "instructions": "x", "files": files, "hidden_tests": {"tests_hidden/test_m.py": hidden}}
     made = PARSER(row, "f", 0)
-    with pytest.raises(GradingFailed, match="cannot decide on this work from outside: .*by its own word"):
+    with pytest.raises(GradingFailed, match=r"cannot decide on this work from outside: .*by its own word"):
         together(GRADER.grade(made, Workspace.of(made.files)))
     (wrong,) = together(GRADER.grade(dataclasses.replace(made, hidden_tests=[
         dataclasses.replace(made.hidden_tests[0], content=hidden.replace("== 5", "== 6"))

@@ -85,7 +85,13 @@ def test_a_container_is_closed_and_removed_afterwards(engine, name):
     info, image, started, ended = told()
     assert info == ["info"] and image[:2] == ["image", "inspect"]
     assert ended == ["rm", "--force", "--volumes", started[1].removeprefix("--name=")]
-    for flag in ("--network=none", "--cap-drop=ALL", "--read-only", "--security-opt=no-new-privileges", "--pids-limit=9"):
+    for flag in (
+        "--network=none",
+        "--cap-drop=ALL",
+        "--read-only",
+        "--security-opt=no-new-privileges",
+        "--pids-limit=9",
+    ):
         assert flag in started
     assert f"--memory={96 * MIB}" in started and "--mount=type=bind,source=/usr,target=/data,readonly" in started
     assert not [part for part in started if part.startswith("--user=0")]
@@ -95,7 +101,7 @@ def test_a_container_that_hangs_is_ended(engine):
     told = engine("docker")
     command = Command(("sleep", "60"), limits=Limits(wall_seconds=0.5))
     done = asyncio.run(run(Container(), command))
-    assert done.exceeded == "time" and done.seconds < 20 and ["rm", "--force"] == told()[-1][:2]
+    assert done.exceeded == "time" and done.seconds < 20 and told()[-1][:2] == ["rm", "--force"]
 
 
 def test_the_private_channel_is_stdin_and_stdout_there(engine):
@@ -109,7 +115,9 @@ def test_the_private_channel_is_stdin_and_stdout_there(engine):
 def test_what_is_not_installed_is_one_line(name, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     sandbox = Gvisor(str(tmp_path / "none")) if name == "gvisor" else Container(str(tmp_path / "none"))
-    with pytest.raises(SandboxUnavailable, match=r"not installed: .*programs from elsewhere are run in it or not at all"):
+    with pytest.raises(
+        SandboxUnavailable, match=r"not installed: .*programs from elsewhere are run in it or not at all"
+    ):
         sandbox.check()
 
 

@@ -6,7 +6,6 @@ import ctypes
 import os
 import signal
 import stat
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -18,6 +18,7 @@ import sys
 import threading
 import types
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -27,7 +28,16 @@ from tokenmill.tools_repo.code.guests.values import Unsendable, decode, encode_e
 
 MAX_PRINTED = 1 << 20
 SHARED = (list, dict, set, bytearray)
-PLAIN_BASES = (bool, int, float, str, bytes, tuple, frozenset)
+PLAIN_BASES: dict[type[Any], Callable[[Any], Any]] = {
+    int: int.__int__,
+    float: float.__float__,
+    str: str.__str__,
+    bytes: lambda value: bytes(bytes.__iter__(value)),
+    tuple: lambda value: tuple(tuple.__iter__(value)),
+    frozenset: lambda value: frozenset(frozenset.__iter__(value)),
+}
+"""Kinds of Python's own that a class may be made from, and how the value of the base alone is had, whatever the class makes
+of it."""
 
 
 class Foreign:
@@ -85,8 +95,8 @@ class Peer:
             return ["O", value.__dict__["_number"]]
         if value is NotImplemented or value is ...:
             return ["N" if value is NotImplemented else "E", 0]
-        if isinstance(value, type) and getattr(builtins, value.__name__, None) is value:
-            return ["B", value.__name__]
+        if isinstance(value, type) and getattr(builtins, type.__getattribute__(value, "__name__"), None) is value:
+            return ["B", type.__getattribute__(value, "__name__")]
         known = self.numbers.get(id(value))
         if known is not None:
             return ["h", known]
@@ -102,18 +112,19 @@ class Peer:
             return ["k", self.of_class(value)]
         if isinstance(value, BaseException):
             args = [self.encode(each) for each in value.args]
-            told = {"class": self.other(type(value)), "args": args, "text": _text(value)}
+            told: dict[str, Any] = {"class": self.other(type(value)), "args": args, "text": _text(value)}
             return ["e", {**told, "fields": [[name, wire] for name, wire in self.plain_fields(value)]}]
         if inspect.iscoroutine(value):
             return ["x", {}]
-        if inspect.isroutine(value) or callable(value) and type(value).__module__ == "functools":
-            named = {name: str(getattr(value, f"__{name}__", "") or "") for name in ("name", "doc", "module", "qualname")}
+        if inspect.isroutine(value) or (callable(value) and type(value).__module__ == "functools"):
+            named = {
+                name: str(getattr(value, f"__{name}__", "") or "") for name in ("name", "doc", "module", "qualname")
+            }
             return ["f", {**named, "async": inspect.iscoroutinefunction(value)}]
-        told: dict[str, Any] = {"class": self.other(type(value))}
+        told = {"class": self.other(type(value))}
         base = next((kind for kind in PLAIN_BASES if isinstance(value, kind)), None)
         if base is not None:
-            held = [*base.__iter__(value)] if base in (tuple, frozenset) else None  # type: ignore[attr-defined]
-            told["plain"] = self.encode(base(held) if held is not None else _plain(base, value))
+            told["plain"] = self.encode(PLAIN_BASES[base](value))
         return ["o", told]
 
     def plain_fields(self, value: Any) -> list[tuple[str, Any]]:
@@ -293,7 +304,13 @@ class Peer:
         if do in ("__aenter__", "__aexit__", "__anext__"):
             return self.loop.run_until_complete(_waited(getattr(type(it), do)(it, *args)))
         if do in ("__str__", "__repr__", "__hash__", "__bool__"):
-            return {"__str__": str, "__repr__": repr, "__hash__": hash, "__bool__": bool}[do](it)
+            own: dict[str, Callable[[Any], Any]] = {
+                "__str__": str,
+                "__repr__": repr,
+                "__hash__": hash,
+                "__bool__": bool,
+            }
+            return own[do](it)
         if do in COMPARED:
             return getattr(operator, do)(it, *args)
         if do in SPECIALS:
@@ -307,12 +324,6 @@ def _nothing(value: Any) -> Any:
 
 async def _waited(it: Any) -> Any:
     return await it
-
-
-def _plain(base: type[Any], value: Any) -> Any:
-    """The value of the base alone, whatever the class makes of it."""
-    made = {int: int.__int__, float: float.__float__, str: str.__str__, bytes: bytes.__bytes__} if base is not bool else {}
-    return made[base](value) if base in made else base(value)
 
 
 def _text(error: BaseException) -> str:

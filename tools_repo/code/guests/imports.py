@@ -14,15 +14,33 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tokenmill.tools_repo.code.guests.proxies import Peer, RemoteClass, RemoteModule, ours  # ours, sent along
+from tokenmill.tools_repo.code.guests.asking import Peer  # ours, sent along
+from tokenmill.tools_repo.code.guests.stand_ins import RemoteClass, RemoteModule, ours  # ours, sent along
 
 RUNNER = {"pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments", "py"}
 _ASKED_THERE = {
     dataclasses: ("asdict", "astuple", "fields", "is_dataclass", "replace"),
-    inspect: ("signature", "getsource", "iscoroutinefunction", "isgeneratorfunction", "getdoc", "getmembers", "isabstract"),
+    inspect: (
+        "signature",
+        "getsource",
+        "iscoroutinefunction",
+        "isgeneratorfunction",
+        "getdoc",
+        "getmembers",
+        "isabstract",
+    ),
 }
 """Functions of Python's own library that look into what they are given."""
-_STARTS = {"os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty", "subprocess.Popen", "pty.spawn"}
+_STARTS = {
+    "os.system",
+    "os.exec",
+    "os.posix_spawn",
+    "os.spawn",
+    "os.fork",
+    "os.forkpty",
+    "subprocess.Popen",
+    "pty.spawn",
+}
 
 
 class Imports(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -228,7 +246,9 @@ class Started:
         self.returncode = code
         for which, (wanted, content) in enumerate(zip(self.wanted, out, strict=True)):
             if wanted == subprocess.PIPE:
-                self.outputs[which] = content.decode(self.encoding, self.errors).replace("\r\n", "\n") if self.text else content
+                self.outputs[which] = (
+                    content.decode(self.encoding, self.errors).replace("\r\n", "\n") if self.text else content
+                )
             elif wanted is None:
                 (sys.stdout, sys.stderr)[which].write(content.decode("utf-8", "replace"))
             elif hasattr(wanted, "write"):

@@ -16,9 +16,12 @@ MAX_MIRRORED = 8 << 20
 """Bytes of files that one message carries."""
 _UNARY = "len iter next reversed bool int float complex index abs neg pos invert round floor ceil trunc str repr bytes fspath"
 _ITEMS = "call contains getitem setitem delitem enter exit await aenter aexit aiter anext hash format"
-COMPARED = tuple(f"__{name}__" for name in "eq ne lt le gt ge".split())
-_ARITHMETIC = "add sub mul truediv floordiv mod divmod pow matmul and or xor lshift rshift".split()
-COMPUTED = tuple(f"__{side}{name}__" for name in _ARITHMETIC for side in ("", "r", "i") if (side, name) != ("i", "divmod"))
+COMPARED = tuple(f"__{name}__" for name in ["eq", "ne", "lt", "le", "gt", "ge"])
+_ARITHMETIC = ["add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul", "and", "or", "xor"]
+_ARITHMETIC += ["lshift", "rshift"]
+COMPUTED = tuple(
+    f"__{side}{name}__" for name in _ARITHMETIC for side in ("", "r", "i") if (side, name) != ("i", "divmod")
+)
 SPECIALS = (*(f"__{name}__" for name in f"{_UNARY} {_ITEMS}".split()), *COMPARED, *COMPUTED)
 """Methods that Python calls of itself, as far as they pass between the sandboxes."""
 
@@ -51,10 +54,18 @@ class Mirror:
             path = os.path.abspath(os.fsdecode(given[0])) if isinstance(given[0], (str, bytes)) else ""  # noqa: PTH100
             self.written = path.startswith(self.roots)
         elif event.partition(".")[0] in ("os", "shutil", "subprocess", "sqlite3", "ctypes", "mmap"):
-            self.written = event not in ("os.listdir", "os.scandir", "os.walk", "os.putenv", "os.unsetenv", "os.getxattr")
+            self.written = event not in (
+                "os.listdir",
+                "os.scandir",
+                "os.walk",
+                "os.putenv",
+                "os.unsetenv",
+                "os.getxattr",
+            )
 
     def _look(self) -> dict[str, tuple[int, ...]]:
-        found, todo = {}, list(self.roots)
+        found: dict[str, tuple[int, ...]] = {}
+        todo = list(self.roots)
         while todo:
             try:
                 entries = list(os.scandir(todo.pop()))

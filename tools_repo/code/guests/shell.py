@@ -15,8 +15,8 @@ from tokenmill.tools_repo.code.guests.common import (  # ours, sent along
     collect,
     end_children,
     hide,
-    open_channel,
     lay_out,
+    open_channel,
     read_line,
     write_all,
 )

@@ -1,5 +1,5 @@
 """Guest: runs hidden tests of a repository by name, each in a process of its own, and tells what passed. No tested code is
-ever run here: what the tests use of it is asked for in another sandbox, by way of the host (`proxies.py`)."""
+ever run here: what the tests use of it is asked for in another sandbox, by way of the host (`asking.py`)."""
 
 import contextlib
 import gc
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from tokenmill.tools_repo.code.guests.asking import Peer, originals  # ours, sent along
 from tokenmill.tools_repo.code.guests.common import (  # ours, sent along
     adopt,
     end_children,
@@ -24,7 +25,6 @@ from tokenmill.tools_repo.code.guests.common import (  # ours, sent along
 )
 from tokenmill.tools_repo.code.guests.imports import Imports  # ours, sent along
 from tokenmill.tools_repo.code.guests.mirror import Mirror  # ours, sent along
-from tokenmill.tools_repo.code.guests.proxies import Peer, originals  # ours, sent along
 
 sys.path.insert(0, os.environ.get("PYTHONPATH", ""))
 import pytest

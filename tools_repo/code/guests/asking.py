@@ -1,8 +1,7 @@
-"""The tests' side of a repository's verdict: objects that stand for those of the tested code, which live in another sandbox.
+"""The tests' side of a repository's verdict: asking in the other sandbox, and what is believed of the answers.
 
-No object of the tested code crosses: what a test gets is a plain value of Python's own, or a stand-in whose methods ask over
-there. Where a question holds what the test expects (`==` and `<` with a plain value, `in`, arithmetic that comes to a plain
-value, `startswith`), a favourable answer is not taken from the tested code: see `Undecided`.
+Where a question holds what the test expects (`==` and `<` with a plain value, `in`, arithmetic that comes to a plain value,
+`startswith`), a favourable answer is not taken from the tested code: see `Undecided`.
 """
 
 import builtins
@@ -19,13 +18,30 @@ from typing import Any, BinaryIO
 
 from tokenmill.tools_repo.code.guests.common import read_line, write_all  # ours, sent along
 from tokenmill.tools_repo.code.guests.mirror import COMPARED, COMPUTED, SPECIALS, Mirror, specials  # ours, sent along
+from tokenmill.tools_repo.code.guests.stand_ins import (  # ours, sent along
+    Gone,
+    Remote,
+    RemoteClass,
+    RemoteFunction,
+    RemoteModule,
+    Undecided,
+    for_errors,
+    for_objects,
+    later,
+    link_of,
+    ours,
+)
 from tokenmill.tools_repo.code.guests.values import Unsendable, decode, encode_exactly  # ours, sent along
 
 SHARED_KINDS = (list, dict, set, bytearray)
-PREDICATES = frozenset(["startswith", "endswith", "issubset", "issuperset", "isdisjoint"]) | {
-    name for name in dir(str) if name.startswith("is")
-}
-_CLOSED = (type, types.ModuleType, types.FunctionType, types.MethodType, types.FrameType, types.CodeType)
+_CLOSED: tuple[type, ...] = (
+    type,
+    types.ModuleType,
+    types.FunctionType,
+    types.MethodType,
+    types.FrameType,
+    types.CodeType,
+)
 _CLOSED += (types.GeneratorType, types.CoroutineType, types.TracebackType, types.BuiltinFunctionType)
 TYPES = ("int", "float", "str", "bytes", "bytearray", "list", "tuple", "dict", "set", "frozenset", "bool", "complex")
 MOST_BASES = 2
@@ -44,138 +60,6 @@ def originals() -> dict[tuple[str, str], Any]:
         for name, value in vars(importlib.import_module(module)).items()
         if callable(value) and not name.startswith("__") and (module, name) not in _KEPT
     }
-
-
-class Gone(BaseException):
-    """The tested code does not answer any more; no `except Exception` of a test hides it."""
-
-
-class Undecided(BaseException):
-    """The test asks what only the tested code itself could say, or hands over what cannot pass."""
-
-
-class Remote:
-    """Stands for an object over there; its classes are made after those there."""
-
-    _peer: Any
-    _number: int
-
-
-class RemoteClass(type):
-    """Class of the stand-ins for classes."""
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        link = _link(cls)
-        if link is None:
-            raise Undecided(f"a class of the test's, {cls.__name__}, is made from one of the tested code")
-        return link[0].do("__call__", link[1], args, kwargs)
-
-    def __getattr__(cls, name: str) -> Any:
-        link = _link(cls)
-        if link is None or (name.startswith("__") and name.endswith("__") and name not in ("__members__",)):
-            raise AttributeError(name)
-        return link[0].do("get", link[1], (name,))
-
-    def __setattr__(cls, name: str, value: Any) -> None:
-        link = _link(cls)
-        if link is None or name.startswith("__") or name in ("_abc_impl",):
-            type.__setattr__(cls, name, value)
-        else:
-            link[0].do("set", link[1], (name, value))
-
-    def __delattr__(cls, name: str) -> None:
-        cls._ask("del", name)
-
-    def _ask(cls, do: str, *args: Any) -> Any:
-        link = _link(cls)
-        assert link is not None
-        return link[0].do(do, link[1], args)
-
-    def __iter__(cls) -> Any:
-        return cls._ask("__iter__")
-
-    def __len__(cls) -> Any:
-        return cls._ask("__len__")
-
-    def __bool__(cls) -> bool:
-        return True
-
-    def __getitem__(cls, key: Any) -> Any:
-        return cls._ask("__getitem__", key)
-
-    def __contains__(cls, key: Any) -> Any:
-        return cls._ask("__contains__", key)
-
-    def __dir__(cls) -> Any:
-        return cls._ask("dir")
-
-
-def _link(cls: type) -> Any:
-    return cls.__dict__.get("_link_")
-
-
-def _getattr(self: Any, name: str) -> Any:
-    if name.startswith("__") and name not in ("__wrapped__", "__cause__", "__notes__", "__dict__"):
-        raise AttributeError(name)
-    got = self._peer.do("get", self._number, (name,))
-    if name in PREDICATES and isinstance(got, RemoteFunction):
-        return _doubted(self._peer, got, f"{type(self).__name__}.{name}")
-    return got
-
-
-def _doubted(peer: Any, method: Any, name: str) -> Any:
-    def asked(*args: Any, **kwargs: Any) -> Any:
-        value = method(*args, **kwargs)
-        if value is True:
-            peer.undecided(f"{name}(), which a string or set has as well, is answered by the tested code's own class")
-        return value
-
-    return asked
-
-
-def _setattr(self: Any, name: str, value: Any) -> None:
-    self._peer.do("set", self._number, (name, value))
-
-
-def _delattr(self: Any, name: str) -> None:
-    self._peer.do("del", self._number, (name,))
-
-
-def _dir(self: Any) -> Any:
-    return self._peer.do("dir", self._number)
-
-
-def _copy(self: Any) -> Any:
-    return self._peer.do("copy", self._number)
-
-
-def _deepcopy(self: Any, memo: Any) -> Any:
-    return self._peer.do("deepcopy", self._number)
-
-
-def _reduce(self: Any, protocol: Any = None) -> Any:
-    self._peer.undecided("the test pickles an object of the tested code")
-
-
-def _special(name: str) -> Any:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return self._peer.special(self, name, args, kwargs)
-
-    method.__name__ = name
-    return method
-
-
-def _awaited(self: Any) -> Any:
-    return self._peer.do("__await__", self._number)
-    yield  # for Python, which awaits iterators only
-
-
-async def _later(peer: Any, number: int, do: str, args: tuple[Any, ...]) -> Any:
-    return peer.do(do, number, args)
-
-
-def _async(name: str) -> Any:
-    return lambda self, *args: _later(self._peer, self._number, name, args)
 
 
 class Peer:
@@ -215,7 +99,7 @@ class Peer:
             return self.undecided(f"the test hands over {error}")
 
     def other(self, value: Any) -> Any:
-        link = _link(value) if isinstance(value, type) else None
+        link = link_of(value) if isinstance(value, type) else None
         if link is not None:
             return ["H", link[1]]
         fields = getattr(value, "__dict__", {})
@@ -265,7 +149,7 @@ class Peer:
         if number not in self.stand_ins:
             self.stand_ins[number] = self.made(number, *rest)
         made = self.stand_ins[number]
-        return _later(self, number, "wait", ()) if made is Gone else made
+        return later(self, number, "wait", ()) if made is Gone else made
 
     def made(self, number: int, kind: str, told: dict[str, Any]) -> Any:
         if kind == "x":
@@ -287,7 +171,7 @@ class Peer:
         if not isinstance(made_of, RemoteClass):
             raise Unsendable("an object of no class")
         made = self.decode(told["plain"]) if "plain" in told else None
-        it = object.__new__(made_of)
+        it: Any = object.__new__(made_of)  # type: ignore[arg-type]
         it.__dict__.update(_peer=self, _number=number, _plain=made, _has_plain="plain" in told)
         return it
 
@@ -318,7 +202,9 @@ class Peer:
         if len(roots) > MOST_BASES:
             self.lies = self.lies or f"{str(told['name'])[:60]} is {len(roots)} kinds of exception at once"
             roots = [Exception]
-        bases = tuple(base for base in map(self.decode, told["bases"]) if isinstance(base, RemoteClass))
+        bases: tuple[type, ...] = tuple(
+            base for base in map(self.decode, told["bases"]) if isinstance(base, RemoteClass)
+        )
         space: dict[str, Any] = {
             "__module__": str(told["module"]),
             "__qualname__": str(told["qualname"]),
@@ -326,18 +212,10 @@ class Peer:
             "_link_": (self, number),
         }
         if errors:
-            space |= {"__getattr__": _getattr, "__str__": lambda self: self.__dict__.get("_text", "")}
             bases += tuple(root for root in roots if not any(issubclass(base, root) for base in bases))
-            return _class(str(told["name"]), bases, space)
-        methods = {name for name in told["specials"] if name in SPECIALS} - {"__init__"}
-        space |= {name: _special(name) for name in methods | set(COMPARED)}
-        space |= {"__getattr__": _getattr, "__setattr__": _setattr, "__delattr__": _delattr, "__dir__": _dir}
-        space |= {"__copy__": _copy, "__deepcopy__": _deepcopy, "__reduce_ex__": _reduce}
-        space |= {name: _special(name) for name in ("__repr__", "__str__", "__hash__")}
-        space |= {name: _async(name) for name in ("__aenter__", "__aexit__", "__anext__") if name in methods}
-        if "__await__" in methods:
-            space["__await__"] = _awaited
-        return _class(str(told["name"]), bases or (Remote,), space)
+            return _class(str(told["name"]), bases, space | for_errors())
+        methods = [name for name in told["specials"] if name in SPECIALS]
+        return _class(str(told["name"]), bases or (Remote,), space | for_objects(methods))
 
     # Messages
 
@@ -374,12 +252,12 @@ class Peer:
         while True:
             line = read_line(self.lines)
             try:
-                told = json.loads(line) if line else {"number": self.counted, "answer": {"gone": "no answer"}}
+                told: Any = json.loads(line) if line else {"number": self.counted, "answer": {"gone": "no answer"}}
             except ValueError:  # the rest of a line whose reader was ended
                 continue
             if told.get("number") == self.counted:
                 break
-        answer: dict[str, Any] = told["answer"]
+        answer = dict(told["answer"])
         if "gone" in answer:
             self.gone = str(answer["gone"])
             raise Gone(self.gone)
@@ -428,9 +306,9 @@ class Peer:
         }
         told |= {name: value for name, value in context.items() if self.context[name] != value}
         self.context = context
-        if type(sys.stdin).__module__ in ("_io", "io") and not getattr(sys.stdin, "name", None):
-            if text := sys.stdin.read():
-                told["stdin"] = text
+        given = type(sys.stdin).__module__ in ("_io", "io") and not getattr(sys.stdin, "name", None)
+        if given and (text := sys.stdin.read()):
+            told["stdin"] = text
         if (state := random.getstate()) != self.random:
             self.random = state
             told["random"] = encode_exactly(state, self.other)
@@ -500,15 +378,17 @@ class Peer:
             if fields.get("_has_plain"):  # compared here, as its base of Python's own compares
                 return getattr(operator, name)(fields["_plain"], other)
             if not self.said(it, name, other):
-                return False if name != "__ne__" else True
+                return name == "__ne__"
             if name == "__ne__":
                 return True
             if name == "__eq__" and self.claims(it, name, _stranger(other)):
                 self.lie(f"a {type(it).__name__} that equals anything")
-            return self.undecided(f"a {type(it).__name__} of the tested code is compared with a plain value by its own word")
-        if fields.get("_has_plain") and theirs.get("_has_plain") and name == "__eq__" and type(it) is type(other):
-            if fields["_plain"] != theirs["_plain"]:
-                return False
+            return self.undecided(
+                f"a {type(it).__name__} of the tested code is compared with a plain value by its own word"
+            )
+        both = fields.get("_has_plain") and theirs.get("_has_plain") and type(it) is type(other)
+        if both and name == "__eq__" and fields["_plain"] != theirs["_plain"]:
+            return False
         said = self.said(it, name, other)
         if said and name == "__eq__" and self.claims(it, name, os.urandom(8).hex()):
             self.lie(f"a {type(it).__name__} that equals anything")
@@ -533,45 +413,6 @@ class Peer:
         raise Undecided(what)
 
 
-class RemoteFunction:
-    """Stands for a function over there."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.__dict__["_call"](*args, **kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return self.__dict__["_peer"].do("get", self.__dict__["_number"], (name,))
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self.__dict__["_peer"].do("set", self.__dict__["_number"], (name, value))
-
-    def __repr__(self) -> str:
-        return f"<function {self.__dict__['__qualname__']}>"
-
-
-class RemoteModule(types.ModuleType):
-    """Stands for a module over there."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name not in ("__version__", "__all__", "__author__", "__file__"):
-            raise AttributeError(name)
-        return self.__dict__["_peer"].do("get", self.__dict__["_number"], (name,))
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name.startswith("__") or isinstance(value, RemoteModule):
-            self.__dict__[name] = value
-        else:
-            self.__dict__["_peer"].do("set", self.__dict__["_number"], (name, value))
-
-    def __delattr__(self, name: str) -> None:
-        self.__dict__["_peer"].do("del", self.__dict__["_number"], (name,))
-
-    def __dir__(self) -> Any:
-        return self.__dict__["_peer"].do("dir", self.__dict__["_number"])
-
-
 def _class(name: str, bases: tuple[type, ...], space: dict[str, Any]) -> RemoteClass:
     try:
         return RemoteClass(name, bases, space)
@@ -589,10 +430,6 @@ def _own_error(module: str, name: str) -> Any:
         return None
     found = _found(module, name)
     return found if isinstance(found, type) and issubclass(found, BaseException) else None
-
-
-def ours(value: Any) -> bool:
-    return isinstance(value, (Remote, RemoteFunction))
 
 
 def _with_fields(error: BaseException, fields: dict[str, Any]) -> BaseException:
