@@ -12,7 +12,7 @@ from tokenmill.tools_repo.code.workspace import Entry, Workspace
 from tests.tools_repo.sandboxed import runtime, together
 
 GRADER = Grader(runtime())
-PARSER = CodeTaskParser(time_limit=4)
+PARSER = CodeTaskParser(time_limit=8)
 
 HIDDEN = """
 import unittest

@@ -75,6 +75,8 @@ class Peer:
         self.shared: dict[str, list[Any]] = {}
         self.gone = ""
         self.doubt = ""
+        self.strange = ""
+        """What was handed over that the tested code may rightly take for something else."""
         self.lies = ""
         self.context: dict[str, Any] = {"cwd": os.getcwd(), "argv": list(sys.argv), "path": []}  # noqa: PTH109
         self.env: dict[str, str] = {}
@@ -92,7 +94,7 @@ class Peer:
             if top and type(value) in SHARED_KINDS:
                 wire = encode_exactly(value, self.other)
                 number = next((n for n, (held, _) in self.shared.items() if held is value), f"t{len(self.shared)}")
-                self.shared[number] = [value, wire]
+                self.shared[number] = [value, encode_exactly(value, self.other)]  # its objects are introduced by now
                 return ["&", number, wire]
             return encode_exactly(value, self.other)
         except Unsendable as error:
@@ -124,6 +126,10 @@ class Peer:
                 return ["O", number, {"specials": [], "name": ""}]
         number = len(self.objects) + 1
         self.objects[number] = value
+        if not isinstance(value, _CLOSED) or isinstance(value, type):
+            self.strange = (
+                self.strange or f"the test hands over a {type(value).__name__} of its own, which only seems one there"
+            )
         return ["O", number, {"specials": specials(type(value)), "name": str(getattr(value, "__name__", ""))}]
 
     def decode(self, wire: Any) -> Any:
@@ -330,6 +336,8 @@ class Peer:
     def take_in(self, told: dict[str, Any]) -> None:
         """What has changed over there."""
         for number, wire in told.get("changed", []):
+            if number not in self.shared:  # it comes with this message
+                continue
             held, new = self.shared[number][0], self.decode(wire)
             if type(held) is not type(new):
                 raise Unsendable("another type of value in its place")

@@ -86,7 +86,7 @@ class Peer:
         if top and type(value) in SHARED:
             wire = encode_exactly(value, self.other)
             number = next((n for n, (held, _) in self.shared.items() if held is value), f"c{len(self.shared)}")
-            self.shared[number] = [value, wire]
+            self.shared[number] = [value, encode_exactly(value, self.other)]  # its objects are introduced by now
             return ["&", number, wire]
         return encode_exactly(value, self.other)
 
@@ -206,6 +206,8 @@ class Peer:
     def take_in(self, told: dict[str, Any]) -> None:
         """What has changed on the other side."""
         for number, wire in told.get("changed", []):
+            if number not in self.shared:  # it comes with this message
+                continue
             held = self.shared[number][0]
             replace(held, self.decode(wire))
             self.shared[number][1] = encode_exactly(held, self.other)
@@ -251,7 +253,11 @@ class Peer:
             if not line:
                 os._exit(0)
             told = json.loads(line)
-            self.take_in(told)
+            try:
+                self.take_in(told)
+            except Exception as error:
+                self.say({"unsendable": f"nothing: {type(error).__name__}: {error}"[:300]})
+                continue
             if "do" not in told:
                 return dict(told)
             self.say(self.answer(told))

@@ -28,7 +28,8 @@ SPECIALS = (*(f"__{name}__" for name in f"{_UNARY} {_ITEMS}".split()), *COMPARED
 
 def specials(kind: type[Any]) -> list[str]:
     """Those that a class has beyond what every object has."""
-    return [name for name in SPECIALS if getattr(kind, name, None) is not getattr(object, name, None)]
+    own = {name for each in kind.__mro__ if each is not object for name in vars(each)}
+    return [name for name in SPECIALS if name in own]
 
 
 class Mirror:

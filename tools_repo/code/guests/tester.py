@@ -118,7 +118,7 @@ class Suite:
             "detail": detail[-400:],
             "exiting": recorder.exiting,
             "lying": peer.lies,
-            "doubt": peer.doubt,
+            "doubt": peer.doubt or (peer.strange if outcome in ("failed", "error") else ""),
             "gone": peer.gone,
         }
         os.write(pipe, json.dumps(told).encode())
