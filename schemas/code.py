@@ -88,5 +88,4 @@ class CodeVerdict:
     tests: list[TestOutcome] = column("every hidden test, in the task's order")
     tampered: bool = column("whether anything was done to the tests or to what runs them")
     findings: list[Finding] = column("what was tampered with, one each")
-    isolation: str = column("`process`: tests and tested code share no process; `shared`: they do, guarded by canaries")
     seconds: float = column("wall-clock time of the verdict")

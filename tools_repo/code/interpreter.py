@@ -8,7 +8,7 @@ done.output, done.workspace
 from __future__ import annotations
 
 import asyncio
-import importlib.util
+import importlib.metadata
 import json
 import os
 import re
@@ -18,10 +18,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 import orjson
+from packaging.requirements import Requirement
 from tokenmill.inference.errors import RowError, RunStopped
 from tokenmill.tools_repo.code.workspace import MAX_BYTES, MAX_FILES, PathRefused, Workspace, WorkspaceFull, from_wire
 from tokenmill.tools_repo.sandbox.base import (
@@ -36,11 +37,10 @@ from tokenmill.tools_repo.sandbox.base import (
     SandboxUnavailable,
     run,
 )
-from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap, interpreter
+from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap, interpreter, site_packages
 
 WORKSPACE = f"{HOME}/workspace"
 PACKAGES = "/opt/packages"
-_TEST_PACKAGES = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments")
 _slots: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, asyncio.Semaphore]] = weakref.WeakKeyDictionary()
 
 
@@ -75,6 +75,8 @@ class Runtime:
     python: str
     """Absolute path of a Python 3.9 or newer as the sandbox sees it."""
     mounts: tuple[Mount, ...] = ()
+    masked: tuple[str, ...] = ()
+    """Folders of packages that this Python would find and that are no part of the environment."""
     limits: Limits = field(default_factory=_default_limits)
     slots: int = field(default_factory=lambda: max(2, os.cpu_count() or 2))
     """Calls and verdicts at work at a time, counted for each event loop; further ones wait. A function's verdict takes two
@@ -89,10 +91,10 @@ class Runtime:
             raise ValueError(f"Runtime.slots must be 1 or more, not {self.slots}")
 
     @classmethod
-    def local(cls, **settings: Any) -> Runtime:
-        """Bubblewrap with this Python and our pytest; nothing else of what is installed here."""
+    def local(cls, sandbox: Sandbox | None = None, **settings: Any) -> Runtime:
+        """A sandbox (bubblewrap where none is given) with this Python and our pytest; nothing else of what is installed here."""
         python, mounts = interpreter()
-        return cls(Bubblewrap(), python, (*mounts, *test_packages()), **settings)
+        return cls(sandbox or Bubblewrap(), python, (*mounts, *test_packages()), site_packages(), **settings)
 
     @property
     def env(self) -> dict[str, str]:
@@ -109,7 +111,7 @@ class Runtime:
         """The command that starts a guest, which has `seconds` in all."""
         limits = replace(limits or self.limits, wall_seconds=seconds)
         argv = (self.python, "-I", "-c", source(guest))
-        return Command(argv, self.env, self.mounts, limits=limits)
+        return Command(argv, self.env, self.mounts, limits=limits, private=True, masked=self.masked)
 
     async def ask(self, guest: str, job: Mapping[str, Any], seconds: float) -> Finished:
         """Run a guest with a job to its end. Takes no slot: see `slot`.
@@ -196,30 +198,63 @@ def shortened(text: str, keep: int = 16_000) -> str:
     return f"{head}\n… [{len(text) - len(head) - len(tail)} characters left out] …\n{tail}"
 
 
+_SHARED = re.compile(
+    r"^from tokenmill\.tools_repo\.code\.guests\.(\w+) import (?:\([^)]*\)[^\n]*\n|[^(\n]*\n)", re.MULTILINE
+)
+
+
 @cache
 def source(guest: str) -> str:
-    """The text of a guest, with what it shares with others in front."""
+    """The text of a guest, with what it shares with others in front, each once."""
     folder = resources.files("tokenmill.tools_repo.code.guests")
-    text = folder.joinpath(f"{guest}.py").read_text(encoding="utf-8")
-    pattern = re.compile(
-        r"^from tokenmill\.tools_repo\.code\.guests\.(common|values) import (?:\([^)]*\)|[^(\n]*\n)", re.MULTILINE
-    )
-    shared = [folder.joinpath(f"{name}.py").read_text(encoding="utf-8") for name in pattern.findall(text)]
-    return "\n".join([*shared, pattern.sub("", text)])
+    texts: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        if name not in texts:
+            text = folder.joinpath(f"{name}.py").read_text(encoding="utf-8")
+            for needed in _SHARED.findall(text):
+                add(needed)
+            texts[name] = _SHARED.sub("", text)
+
+    add(guest)
+    return "\n".join(texts.values())
 
 
 @cache
 def test_packages() -> tuple[Mount, ...]:
-    """pytest and what it needs, from our own environment, each folder by itself."""
-    mounts = []
-    for name in _TEST_PACKAGES:
-        found = importlib.util.find_spec(name)
-        if found is None or not found.origin:
-            raise ModuleNotFoundError(f"{name} is not installed: pip install pytest")
-        path = Path(found.origin)
-        path = path.parent if path.name == "__init__.py" else path
-        mounts.append(Mount(str(path), f"{PACKAGES}/{path.name}"))
-    return tuple(mounts)
+    """pytest and all that it needs, from our own environment, each package and module by itself.
+
+    Raises:
+        ModuleNotFoundError: one of them is not installed.
+    """
+    mounts: dict[str, Mount] = {}
+    todo, done = ["pytest"], set()
+    while todo:
+        name = todo.pop()
+        if name in done:
+            continue
+        done.add(name)
+        try:
+            held = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            raise ModuleNotFoundError(f"{name} is not installed: pip install pytest") from None
+        todo += [needed for text in held.requires or () if (needed := _needed(text))]
+        for file in held.files or ():
+            top = file.parts[0]
+            if top.endswith((".dist-info", ".data")) or top in ("..", "__pycache__") or not _importable(file.parts):
+                continue
+            mounts[top] = Mount(str(held.locate_file(top)), f"{PACKAGES}/{top}")
+    return tuple(mounts[top] for top in sorted(mounts))
+
+
+def _importable(parts: tuple[str, ...]) -> bool:
+    return parts[-1].endswith((".py", ".so"))
+
+
+def _needed(text: str) -> str:
+    """The name of a requirement that holds here; empty for others."""
+    needed = Requirement(text)
+    return needed.name if needed.marker is None or needed.marker.evaluate({"extra": ""}) else ""
 
 
 def as_json(value: Any) -> str:

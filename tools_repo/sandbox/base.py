@@ -16,20 +16,23 @@ import asyncio
 import contextlib
 import os
 import signal
-import tempfile
+import subprocess
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tokenmill.tools_repo.sandbox.usage import children, disk_usage, inodes, memory
+from tokenmill.tools_repo.sandbox.cgroup import Group
+from tokenmill.tools_repo.sandbox.usage import children, disk_usage, in_memory, memory, sockets
 
 HOME = "/home/user"
 PATH = "/usr/local/bin:/usr/bin:/bin"
 TEMPORARY = ("/tmp", "/dev/shm", HOME)
 """Folders in memory that a sandboxed program may write."""
 MIB = 1 << 20
+CHANNEL = "TOKENMILL_CHANNEL"
+"""Environment variable of a program with a private channel: the number of its descriptor."""
 
 
 class SandboxUnavailable(Exception):
@@ -41,14 +44,15 @@ class Limits:
     """What a sandboxed program may use, all its processes together unless said otherwise."""
 
     memory: int = 1024 * MIB
-    """Bytes. The kernel holds each process to it; the sum, sampled ten times a second, ends the sandbox."""
+    """Bytes. The kernel holds each process to it; the sum, sampled ten times a second, ends the sandbox. Where a control group
+    can be had, the kernel holds all of them, with what it keeps for them and the files in memory, to this and `disk`."""
     processes: int = 128
     """Processes and threads; a fork beyond it fails."""
     cpu_seconds: int = 120
     """CPU time of each process."""
     wall_seconds: float = 120.0
     disk: int = 256 * MIB
-    """Bytes in each of home, /tmp and /dev/shm; also of one file, and of what is written to writable mounts."""
+    """Bytes in home, /tmp and /dev/shm together; also of one file, and of what is written to writable mounts."""
     inodes: int = 1 << 17
     """Files and folders in home, /tmp and /dev/shm together: even empty ones take memory of the kernel's."""
     output: int = 16 * MIB
@@ -83,6 +87,11 @@ class Command:
     network: bool = False
     cwd: str = HOME
     limits: Limits = Limits()
+    private: bool = False
+    """Whether we and the program talk over a descriptor that only it holds, whose number is in TOKENMILL_CHANNEL, and not
+    over stdin and stdout, which the sandbox's first process holds as well and others of the same user may write to."""
+    masked: tuple[str, ...] = ()
+    """Folders that are to seem empty."""
     owner: int | None = None
     """User id to run under where we are root; by default one that nobody else has. Files on writable mounts are its."""
 
@@ -117,9 +126,22 @@ class Sandbox(Protocol):
 class Running:
     """A program in its sandbox, with pipes. Leaving `async with` ends it and everything it started."""
 
-    def __init__(self, process: asyncio.subprocess.Process, command: Command) -> None:
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        command: Command,
+        channel: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None,
+        group: Group | None = None,
+        end: tuple[str, ...] = (),
+    ) -> None:
+        """`channel` stands for stdin and stdout where the program has a private one; `group` holds all its processes; `end`
+        is a command that ends them where they are no children of `process`."""
         self.process = process
         self.command = command
+        self.reader, self.writer = channel or (process.stdout, process.stdin)
+        self.group = group
+        self._end = end
+        self._ending: subprocess.Popen[bytes] | None = None
         self.exceeded = ""
         """The limit that ended the program, if one did."""
         self.closing = False
@@ -140,30 +162,38 @@ class Running:
 
     async def write(self, data: bytes) -> None:
         """Send bytes to the program. Raises: ConnectionError when it no longer reads."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(data)
-        await self.process.stdin.drain()
+        assert self.writer is not None
+        self.writer.write(data)
+        await self.writer.drain()
 
     def close_stdin(self) -> None:
-        assert self.process.stdin is not None
+        assert self.writer is not None
         with contextlib.suppress(OSError):
-            self.process.stdin.close()
+            if self.writer.can_write_eof() and self.writer is not self.process.stdin:
+                self.writer.write_eof()
+            else:
+                self.writer.close()
 
     async def readline(self) -> bytes:
         """The next line of stdout, empty at its end. A line longer than the output limit ends the program."""
-        assert self.process.stdout is not None
+        assert self.reader is not None
         try:
-            line = await self.process.stdout.readline()
+            line = await self.reader.readline()
         except ValueError:  # longer than the stream's limit
             self._exceed("output")
+            return b""
+        except ConnectionError:
             return b""
         self._count(line)
         return b"" if self.exceeded == "output" else line
 
     async def read(self) -> bytes:
         """The next bytes of stdout, empty at its end."""
-        assert self.process.stdout is not None
-        block = await self.process.stdout.read(1 << 16)
+        assert self.reader is not None
+        try:
+            block = await self.reader.read(1 << 16)
+        except ConnectionError:
+            return b""
         self._count(block)
         return block
 
@@ -180,6 +210,8 @@ class Running:
     async def wait(self) -> int:
         """Wait for the end of the program; its exit code."""
         code = await self.process.wait()
+        if not self.exceeded and not self.closing and self.group is not None and self.group.overrun():
+            self.exceeded = "memory"
         await asyncio.wait(self._tasks[1:], timeout=2)
         return code if code >= 0 else 128 - code
 
@@ -196,6 +228,15 @@ class Running:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self.writer is not None and self.writer is not self.process.stdin:
+            self.writer.close()
+        if self._end:
+            self._run_end()
+            assert self._ending is not None
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                await asyncio.to_thread(self._ending.wait, 20)
+        if self.group is not None:
+            await self.group.remove()
         transport = getattr(self.process, "_transport", None)
         if transport is not None:  # closes the pipes; a stray reader must not keep them
             transport.close()
@@ -204,10 +245,17 @@ class Running:
         """Kill the sandbox's first process, with which the kernel ends all others before it can be waited for."""
         if self.process.returncode is not None:
             return  # its id may be somebody else's by now
+        if self._end:
+            self._run_end()
         inner = children(self.process.pid)
         for pid in inner or [self.process.pid]:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
+
+    def _run_end(self) -> None:
+        if self._ending is None or self._ending.poll() is not None:
+            quiet = subprocess.DEVNULL
+            self._ending = subprocess.Popen(self._end, stdin=quiet, stdout=quiet, stderr=quiet, cwd="/")
 
     def _exceed(self, limit: str) -> None:
         if not self.exceeded and self.process.returncode is None:
@@ -230,6 +278,15 @@ class Running:
             while kept - len(self._stderr[0]) > 1 << 16:
                 kept -= len(self._stderr.popleft())
 
+    def _hungry(self) -> bool:
+        if self.group is not None:
+            return self.group.overrun() or memory(self.process.pid) > self.command.limits.memory
+        return memory(self.process.pid) + sockets(self.process.pid) > self.command.limits.memory
+
+    def _full(self) -> bool:
+        files, size = in_memory(self.process.pid, TEMPORARY)
+        return files > self.command.limits.inodes or size > self.command.limits.disk
+
     async def _watch(self) -> None:
         """Hold the program to the limits that the kernel does not."""
         limits = self.command.limits
@@ -238,9 +295,9 @@ class Running:
         while self.process.returncode is None:
             if self.seconds > limits.wall_seconds:
                 self._exceed("time")
-            elif memory(self.process.pid) > limits.memory:
+            elif self._hungry():
                 self._exceed("memory")
-            elif inodes(self.process.pid, TEMPORARY) > limits.inodes:
+            elif self._full():
                 self._exceed("disk")
             elif writable and time.monotonic() > next_disk:
                 used = await asyncio.to_thread(lambda: sum(map(disk_usage, writable)))
@@ -276,8 +333,8 @@ async def run(sandbox: Sandbox, command: Command, stdin: bytes = b"") -> Finishe
 
 @contextlib.contextmanager
 def as_file(content: bytes) -> Iterator[int]:
-    """A file descriptor from which `content` can be read."""
-    with tempfile.TemporaryFile() as file:
+    """A file descriptor from which `content` can be read; it takes no disk."""
+    with os.fdopen(os.memfd_create("tokenmill"), "w+b") as file:
         file.write(content)
         file.seek(0)
         yield file.fileno()

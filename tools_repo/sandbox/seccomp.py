@@ -1,7 +1,9 @@
 """A seccomp filter for the sandbox: a classic BPF program that refuses system calls no tool server needs.
 
 What is refused would widen the kernel's attack surface (new namespaces, mounts, bpf, io_uring, keyrings) or escape the
-accounting of memory (memfd, System V segments: pages that belong to no process's resident set).
+accounting of memory (memfd, System V segments and queues, larger buffers of pipes and sockets: pages that belong to no
+process's resident set). Sockets are those of a Unix machine's own programs and of the Internet; other families, such as the
+hypervisor's, lie outside network namespaces.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import platform
 import struct
 
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
-_EPERM, _ENOSYS = 1, 38
+_EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
 _LOAD, _JEQ, _JSET, _JGE, _RET = 0x20, 0x15, 0x45, 0x35, 0x06
 _NR, _ARCH, _ARG0 = 0, 4, 16
 _CLONE_NEW = 0x7E020000
@@ -38,6 +40,15 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "request_key": (249, 218),
     "keyctl": (250, 219),
     "shmget": (29, 194),
+    "semget": (64, 190),
+    "msgget": (68, 186),
+    "mq_open": (240, 180),
+    "fanotify_init": (300, 262),
+    "kcmp": (312, 272),
+    "fsconfig": (431, 431),
+    "fspick": (433, 433),
+    "pidfd_getfd": (438, 438),
+    "process_madvise": (440, 440),
     "perf_event_open": (298, 241),
     "open_by_handle_at": (304, 265),
     "process_vm_readv": (310, 270),
@@ -59,6 +70,14 @@ _ABSENT: dict[str, tuple[int | None, int | None]] = {
     "clone3": (435, 435),  # its flags are in memory, where a filter cannot see them; libc falls back to clone
 }
 _CLONE = (56, 220)
+_SOCKET, _SOCKETPAIR, _SETSOCKOPT, _FCNTL = (41, 198), (53, 199), (54, 208), (72, 25)
+_OF_OTHERS = {"sched_setparam": (142, 118), "sched_setscheduler": (144, 119), "sched_setattr": (314, 274)}
+"""Calls about a process, refused for any but the caller."""
+_UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
+_SOL_SOCKET = 1
+_BUFFERS = (7, 8, 32, 33)
+"""SO_SNDBUF, SO_RCVBUF and their FORCE forms: they seem to succeed, and change nothing."""
+_F_SETPIPE_SZ = 1031
 _ARCHES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 
@@ -80,13 +99,33 @@ def program(machine: str | None = None) -> bytes | None:
     if column == 0:
         code += [_op(_JGE, _X32, 0, 1), refuse]
     for numbers, answer in ((_REFUSED, refuse), (_ABSENT, absent)):
-        for number in sorted(number for pair in numbers.values() if (number := pair[column]) is not None):
+        for number in sorted(number for both in numbers.values() if (number := both[column]) is not None):
             code += [_op(_JEQ, number, 0, 1), answer]
-    code += [
-        _op(_JEQ, _CLONE[column], 0, 3),
-        _op(_LOAD, _ARG0),
-        _op(_JSET, _CLONE_NEW, 0, 1),
-        refuse,
+
+    def rule(number: int, *body: bytes) -> list[bytes]:
+        return [_op(_JEQ, number, 0, len(body)), *body]
+
+    def argument(position: int) -> bytes:
+        return _op(_LOAD, _ARG0 + 8 * position)  # its lower half: all that the kernel reads of an int
+
+    family = _op(_RET, _ERRNO | _EAFNOSUPPORT)
+    for pair in _OF_OTHERS.values():
+        code += rule(pair[column], argument(0), _op(_JEQ, 0, 1, 0), refuse, allow)
+    code += rule(
+        _SOCKET[column],
+        argument(0),
+        *(_op(_JEQ, known, left, 0) for known, left in ((_UNIX, 6), (_INET, 5), (_INET6, 4))),
+        _op(_JEQ, _NETLINK, 0, 2),
+        argument(2),
+        _op(_JEQ, 0, 1, 0),  # routes and addresses, which name resolution asks for
+        family,
         allow,
-    ]
-    return b"".join(code)
+    )
+    code += rule(_SOCKETPAIR[column], argument(0), _op(_JEQ, _UNIX, 1, 0), family, allow)
+    sizes = [_op(_JEQ, option, len(_BUFFERS) - 1 - n, int(n == len(_BUFFERS) - 1)) for n, option in enumerate(_BUFFERS)]
+    seems = _op(_RET, _ERRNO)
+    level = _op(_JEQ, _SOL_SOCKET, 0, 2 + len(sizes))
+    code += rule(_SETSOCKOPT[column], argument(1), level, argument(2), *sizes, seems, allow)
+    code += rule(_FCNTL[column], argument(1), _op(_JEQ, _F_SETPIPE_SZ, 0, 1), refuse, allow)
+    code += rule(_CLONE[column], argument(0), _op(_JSET, _CLONE_NEW, 0, 1), refuse, allow)
+    return b"".join([*code, allow])

@@ -17,23 +17,35 @@ def children(pid: int) -> list[int]:
 
 
 def memory(pid: int) -> int:
-    """Bytes of memory that a process and all below it hold privately or as shared memory."""
+    """Bytes of memory that a process and all below it hold privately, as shared memory, or as page tables."""
     total, todo = 0, [pid]
     while todo:
         current = todo.pop()
         with contextlib.suppress(OSError, ValueError, IndexError):
             for line in Path(f"/proc/{current}/status").read_text().splitlines():
-                if line.startswith(("RssAnon:", "RssShmem:")):
+                if line.startswith(("RssAnon:", "RssShmem:", "VmPTE:")):
                     total += int(line.split()[1]) * 1024
             for task in Path(f"/proc/{current}/task").iterdir():
                 todo += [int(child) for child in (task / "children").read_text().split()]
     return total
 
 
-def inodes(pid: int, folders: Iterable[str]) -> int:
-    """Files and folders on the file systems that the first child of a process has mounted at `folders`; 0 for what cannot
-    be asked."""
-    total, ours = 0, set()
+def sockets(pid: int) -> int:
+    """Bytes that the sockets in the network of a process's first child may hold, each counted with a full buffer; 0 where it
+    shares our network."""
+    for child in children(pid)[:1]:
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            if Path(f"/proc/{child}/ns/net").readlink() == Path("/proc/self/ns/net").readlink():
+                return 0
+            used = int(Path(f"/proc/{child}/net/sockstat").read_text().split()[2])
+            return used * int(Path("/proc/sys/net/core/wmem_default").read_text())
+    return 0
+
+
+def in_memory(pid: int, folders: Iterable[str]) -> tuple[int, int]:
+    """(files and folders, bytes) on the file systems that the first child of a process has mounted at `folders`; 0 for what
+    cannot be asked."""
+    total, size, ours = 0, 0, set()
     for folder in folders:
         with contextlib.suppress(OSError):
             ours.add(Path(folder).stat().st_dev)
@@ -46,9 +58,10 @@ def inodes(pid: int, folders: Iterable[str]) -> int:
                     if os.fstat(place).st_dev not in ours:  # otherwise it has not mounted its own yet
                         told = os.fstatvfs(place)
                         total += told.f_files - told.f_ffree
+                        size += (told.f_blocks - told.f_bfree) * told.f_frsize
                 finally:
                     os.close(place)
-    return total
+    return total, size
 
 
 def disk_usage(folder: str) -> int:

@@ -20,7 +20,7 @@ from tokenmill.schemas.code import CodeTask
 from tokenmill.schemas.flags import checked, flag, shaping
 from tokenmill.tools_repo.code.interpreter import Runtime
 from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
-from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
+from tokenmill.tools_repo.sandbox.choose import named, sandbox_flag
 
 from tokenmill import prompts
 
@@ -40,6 +40,7 @@ class CodeOptions(TryOptions):
         shapes=True,
         help="time for each hidden test where the task does not say",
     )
+    sandbox: str = sandbox_flag()
 
 
 def job(options: CodeOptions) -> Job:
@@ -49,8 +50,9 @@ def job(options: CodeOptions) -> Job:
         UsageError: there is no sandbox here, or the model's context is too small.
     """
     try:
-        runtime = Runtime.local()
-        Bubblewrap().check()
+        isolated = named(options.sandbox)
+        isolated.check()
+        runtime = Runtime.local(isolated)
     except SandboxUnavailable as error:
         raise UsageError(f"code is run in a sandbox only: {error}") from None
     parser = CodeTaskParser(time_limit=options.test_seconds)

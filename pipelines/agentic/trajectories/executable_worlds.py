@@ -16,7 +16,7 @@ from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES, RecordParser
 from tokenmill.pipelines.transforms.sources import Piece, RowUnreadable
 from tokenmill.schemas.agentic import AgentTask
 from tokenmill.schemas.engines import Engine
-from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
+from tokenmill.tools_repo.sandbox.base import Sandbox, SandboxUnavailable
 from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
 from tokenmill.tools_repo.world import World, simulator
 from tokenmill.tools_repo.world.entities import EntityModel
@@ -37,6 +37,9 @@ class ExecutableWorlds:
     interpreter: Interpreter | None = None
     """Where code runs; None: the machine that the worker runs on."""
 
+    sandbox: Sandbox | None = None
+    """What isolates it there; None: bubblewrap."""
+
     engine: ClassVar[str] = EXECUTABLE
 
     def __call__(self, task: AgentTask, ask: Ask, *parts: object) -> World:
@@ -48,7 +51,7 @@ class ExecutableWorlds:
             entities,
             task.state,
             functions_for(agent.tools, entities, _engines(self.engines)),
-            self.interpreter or Interpreter.local(),
+            self.interpreter or Interpreter.local(self.sandbox),
             ask=ask,
             **circumstances(task, self.odds, parts),
             **self.params,
@@ -59,14 +62,14 @@ class ExecutableWorlds:
         return simulator.PROMPTS
 
 
-def find_engines(globs: Sequence[str]) -> tuple[tuple[Piece, ...], list[list[str]]]:
+def find_engines(globs: Sequence[str], sandbox: Sandbox | None = None) -> tuple[tuple[Piece, ...], list[list[str]]]:
     """Where the engines stand, and what identifies them (name and stamp of each file), from the values of a flag.
 
     Raises:
         UsageError: nothing is there, it holds no engines, or there is no sandbox here to run them in.
     """
     try:
-        Bubblewrap().check()
+        (sandbox or Bubblewrap()).check()
     except SandboxUnavailable as error:
         raise UsageError(f"--engine {EXECUTABLE}: generated code is run in a sandbox only: {error}") from None
     try:

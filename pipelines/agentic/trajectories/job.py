@@ -21,6 +21,7 @@ from tokenmill.pipelines.runs.options import MODELS, check_sampling, model, of_d
 from tokenmill.pipelines.transforms.records import RecordParser
 from tokenmill.schemas.agentic import AgentTask
 from tokenmill.schemas.flags import checked, flag, odd, shaping
+from tokenmill.tools_repo.sandbox.choose import named, sandbox_flag
 from tokenmill.tools_repo.world.outcomes import Odds
 
 _world = partial(flag, group="the world and the judges")
@@ -52,6 +53,7 @@ class TrajectoriesOptions(TryOptions):
         metavar="DIR|GLOB",
         help="output of `tools implement`, for --engine executable; tools without code are simulated",
     )
+    sandbox: str = sandbox_flag(group="the world and the judges")
     outcomes: str = _world(
         "",
         metavar="A=P,…",
@@ -80,8 +82,9 @@ def job(options: TrajectoriesOptions) -> Job:
     worlds: Worlds = SimulatedWorlds(odds)
     stamps: list[list[str]] = []
     if options.engine == EXECUTABLE:
-        pieces, stamps = find_engines(options.engines)
-        worlds = ExecutableWorlds(pieces, odds)
+        isolated = named(options.sandbox)
+        pieces, stamps = find_engines(options.engines, isolated)
+        worlds = ExecutableWorlds(pieces, odds, sandbox=isolated)
     step = RunTrajectory(
         models=ModelNames(**{role: parse_spec(given.spec).model for role, given in chosen.items()}),
         worlds=worlds,

@@ -25,7 +25,7 @@ from tokenmill.tools_repo.harvest.harvester import Harvester
 from tokenmill.tools_repo.harvest.server_lists import Source, read_sources
 from tokenmill.tools_repo.harvest.servers import SHIPPED
 from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
-from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
+from tokenmill.tools_repo.sandbox.choose import named, sandbox_flag
 
 from tokenmill import prompts
 
@@ -67,6 +67,7 @@ class HarvestOptions(JudgeOnlyOptions):
     network: bool = _how(
         False, shapes=True, help="let servers use the network while they run (they are untrusted code)"
     )
+    sandbox: str = sandbox_flag(group="how servers are asked")
     max_concurrency: int = 64
     """Calls of the judge in flight; its flag is that of the servers here."""
     timeout: float = 600.0
@@ -80,7 +81,7 @@ def job(options: HarvestOptions) -> Job:
         UsageError: there is nothing to harvest, no sandbox here, or no such embedding model.
     """
     sources, found = _sources(options)
-    sandbox = Bubblewrap()
+    sandbox = named(options.sandbox)
     if not options.estimate and any(source.server and not source.server.url for source in sources):
         try:
             sandbox.check()

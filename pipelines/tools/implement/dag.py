@@ -16,6 +16,7 @@ from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Rollout
 from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.draws import digest
 from tokenmill.schemas.engines import Engine, EngineFault, EngineTask, RefusedEngine
+from tokenmill.tools_repo.sandbox.base import Sandbox
 from tokenmill.tools_repo.world.call_checks import Checks
 from tokenmill.tools_repo.world.entities import EntityModel
 from tokenmill.tools_repo.world.programs.pool import Interpreter
@@ -37,6 +38,8 @@ class ImplementTools:
     """Tools of a module."""
     interpreter: Interpreter | None = None
     """Where code runs; None: the machine that the worker runs on."""
+    sandbox: Sandbox | None = None
+    """What isolates it there; None: bubblewrap."""
     temperature: float | None = 0.3
     top_p: float | None = 0.95
     max_tokens: int = 12_000
@@ -67,7 +70,7 @@ class ImplementTools:
             state=task.state,
             tools=task.tools,
             ask=meter,
-            interpreter=self.interpreter or Interpreter.local(),
+            interpreter=self.interpreter or Interpreter.local(self.sandbox),
             tries=self.tries,
             batch=self.batch,
             temperature=self.temperature,

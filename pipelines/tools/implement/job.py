@@ -27,7 +27,7 @@ from tokenmill.schemas.engines import EngineTask
 from tokenmill.schemas.flags import flag, not_negative, positive
 from tokenmill.schemas.tools import RefusedTool, ToolSpec
 from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
-from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
+from tokenmill.tools_repo.sandbox.choose import named, sandbox_flag
 from tokenmill.tools_repo.world.programs.write import BATCH, PROMPTS, WRITE
 from tokenmill.tools_repo.world.simulator import describe
 
@@ -49,6 +49,7 @@ class ImplementOptions(RecordOptions):
     )
     tools_per_module: int = flag(BATCH, metavar="N", parse=positive, help="tools that are written together")
     repairs: int = flag(2, metavar="N", parse=not_negative, help="further answers for a module that is not accepted")
+    sandbox: str = sandbox_flag()
 
 
 def job(options: ImplementOptions) -> Job:
@@ -58,7 +59,8 @@ def job(options: ImplementOptions) -> Job:
         UsageError: there is nothing to read, or no sandbox here.
     """
     try:
-        Bubblewrap().check()
+        isolated = named(options.sandbox)
+        isolated.check()
     except SandboxUnavailable as error:
         raise UsageError(f"generated code is run in a sandbox only: {error}") from None
     spec = parse_spec(options.llm)
@@ -68,6 +70,7 @@ def job(options: ImplementOptions) -> Job:
         seed=options.seed,
         tries=options.repairs + 1,
         batch=options.tools_per_module,
+        sandbox=isolated,
         # Less where the context of the server that we start is small.
         max_tokens=1024 if spec.on_llama else ImplementTools.max_tokens,
     )

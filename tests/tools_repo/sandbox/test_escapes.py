@@ -12,7 +12,7 @@ import pytest
 from tokenmill.tools_repo.code.workspace import Entry, Workspace
 from tokenmill.tools_repo.sandbox.base import TEMPORARY, Command, Limits, Mount, run
 from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
-from tokenmill.tools_repo.sandbox.usage import disk_usage, inodes
+from tokenmill.tools_repo.sandbox.usage import disk_usage, in_memory
 
 from tests.tools_repo.sandboxed import runtime
 
@@ -47,7 +47,7 @@ def test_our_own_files_are_never_taken_for_the_sandboxs():
     async def start():
         async with await Bubblewrap().start(Command(("sleep", "0.05"))) as running:
             while running.process.returncode is None:
-                seen.append(inodes(running.process.pid, TEMPORARY))
+                seen.append(in_memory(running.process.pid, TEMPORARY)[0])
                 await asyncio.sleep(0)
 
     async def several():

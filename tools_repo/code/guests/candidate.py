@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tokenmill.tools_repo.code.guests.common import lay_out, read_job  # ours, sent along
+from tokenmill.tools_repo.code.guests.common import lay_out, open_channel, read_line, write_all  # ours, sent along
 from tokenmill.tools_repo.code.guests.values import Unsendable, decode, encode  # ours, sent along
 
 
@@ -15,17 +15,13 @@ def exits(error: BaseException) -> bool:
 
 
 def serve() -> None:
-    job = json.loads(read_job())
+    lines, channel = open_channel()
+    job = json.loads(read_line(lines))
     root = Path(os.environ["HOME"], "workspace")
     lay_out(root, job["files"])
-    lines = os.fdopen(os.dup(0), "rb")
-    channel = os.fdopen(os.dup(1), "wb", buffering=0)
-    with Path("/dev/null").open("r+b") as null:
-        os.dup2(null.fileno(), 0)
-        os.dup2(null.fileno(), 1)
 
     def say(value: object) -> None:
-        channel.write(json.dumps(value).encode() + b"\n")
+        write_all(channel, json.dumps(value).encode() + b"\n")
 
     sys.set_int_max_str_digits(0)
     sys.path.insert(0, str(root))

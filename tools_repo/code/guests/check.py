@@ -8,6 +8,7 @@ import random
 import sys
 from typing import Any
 
+from tokenmill.tools_repo.code.guests.common import open_channel, write_all  # ours, sent along
 from tokenmill.tools_repo.code.guests.values import Unsendable, decode, encode, raised  # ours, sent along
 
 
@@ -70,11 +71,7 @@ class _One:
 
 
 def main() -> None:
-    lines = os.fdopen(os.dup(0), "rb")
-    channel = os.fdopen(os.dup(1), "wb", buffering=0)
-    with open("/dev/null", "r+b") as null:  # noqa: PTH123
-        os.dup2(null.fileno(), 0)
-        os.dup2(null.fileno(), 1)
+    lines, channel = open_channel()
     sys.set_int_max_str_digits(0)
     job = json.loads(lines.readline())
     recorded = Recorded()
@@ -85,7 +82,7 @@ def main() -> None:
         except Unsendable as error:
             unsendable.append(str(error))
             raise Gone(f"the test hands over {error}") from None
-        channel.write(json.dumps({"ask": asked}).encode() + b"\n")
+        write_all(channel, json.dumps({"ask": asked}).encode() + b"\n")
         line = lines.readline()
         told = json.loads(line) if line else {"gone": "no answer"}
         if "value" in told:
@@ -122,7 +119,7 @@ def main() -> None:
                 outcome = "failed" if isinstance(error, AssertionError) else "error"
                 recorded.outcomes["check:1"] = [outcome, f"{type(error).__name__}: {error}"[:300]]
     told["unsendable"] = unsendable[0] if unsendable else ""
-    channel.write(json.dumps({"done": told}).encode() + b"\n")
+    write_all(channel, json.dumps({"done": told}).encode() + b"\n")
 
 
 main()

@@ -6,7 +6,6 @@ import ctypes
 import os
 import signal
 import stat
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -26,13 +25,18 @@ def hide() -> None:
     prctl(PR_SET_DUMPABLE, 0)
 
 
-def keep_channel() -> BinaryIO:
-    """The result channel as a private file; what is printed from now on goes nowhere."""
-    channel = os.fdopen(os.dup(1), "wb", buffering=0)
+def open_channel() -> tuple[BinaryIO, BinaryIO]:
+    """(what comes, what goes) as private files; what is printed from now on goes nowhere.
+
+    They are a descriptor that only this process holds, or, where a sandbox can pass none on, stdin and stdout.
+    """
+    given = int(os.environ.pop("TOKENMILL_CHANNEL", "-1"))
+    lines, channel = (given, os.dup(given)) if given >= 0 else (os.dup(0), os.dup(1))
+    os.set_inheritable(lines, False)
     with Path("/dev/null").open("r+b") as null:
         os.dup2(null.fileno(), 0)
         os.dup2(null.fileno(), 1)
-    return channel
+    return os.fdopen(lines, "rb"), os.fdopen(channel, "wb", buffering=0)
 
 
 def adopt() -> None:
@@ -115,5 +119,13 @@ def collect(root: Path, max_files: int, max_bytes: int) -> dict[str, list[str]] 
     return found
 
 
-def read_job() -> bytes:
-    return sys.stdin.buffer.readline()
+def read_line(lines: BinaryIO) -> bytes:
+    """The next line; empty at the end."""
+    return lines.readline()
+
+
+def write_all(channel: BinaryIO, data: bytes) -> None:
+    """Write to an unbuffered file, which may take less than it is given."""
+    view = memoryview(data)
+    while view:
+        view = view[channel.write(view) :]

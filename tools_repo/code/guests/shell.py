@@ -15,9 +15,10 @@ from tokenmill.tools_repo.code.guests.common import (  # ours, sent along
     collect,
     end_children,
     hide,
-    keep_channel,
     lay_out,
-    read_job,
+    open_channel,
+    read_line,
+    write_all,
 )
 
 
@@ -54,8 +55,8 @@ def follow(process: subprocess.Popen[bytes], seconds: float, keep: int) -> tuple
 def main() -> None:
     hide()
     adopt()
-    job = json.loads(read_job())
-    channel = keep_channel()
+    lines, channel = open_channel()
+    job = json.loads(read_line(lines))
     root = Path(os.environ["HOME"], "workspace")
     lay_out(root, job["files"])
     with tempfile.TemporaryFile() as given:
@@ -94,7 +95,7 @@ def main() -> None:
         "changed": [row for path, row in (after or {}).items() if before.get(path) != row],
         "removed": [] if after is None else [path for path in before if path not in after],
     }
-    channel.write(json.dumps(told).encode())
+    write_all(channel, json.dumps(told).encode())
 
 
 main()

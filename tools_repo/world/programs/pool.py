@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import secrets
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -79,16 +80,20 @@ class Interpreter:
             raise ValueError("Interpreter: processes must be 1 or more, seconds above 0, memory 16 MiB or more")
 
     @classmethod
-    def local(cls, **settings: Any) -> Interpreter:
-        """Bubblewrap with this machine's own Python."""
+    def local(cls, sandbox: Sandbox | None = None, **settings: Any) -> Interpreter:
+        """A sandbox, bubblewrap where none is given, with this machine's own Python."""
         python, mounts = interpreter()
-        return cls(Bubblewrap(), python, mounts, **settings)
+        return cls(sandbox or Bubblewrap(), python, mounts, **settings)
 
     @property
     def command(self) -> Command:
         env = {"PYTHONHASHSEED": str(self.hash_seed), "PYTHONDONTWRITEBYTECODE": "1", "TZ": "UTC"}
         return Command(
-            (self.python, "-s", "-S", "-c", _guest(), *sorted(MODULES)), env, self.mounts, limits=self.limits
+            (self.python, "-s", "-S", "-c", _guest(), *sorted(MODULES)),
+            env,
+            self.mounts,
+            limits=self.limits,
+            private=True,
         )
 
 
@@ -140,7 +145,9 @@ class _Process:
         """None when the process is no more."""
         codes = job.codes
         given = {name: text for name, text in codes.items() if name not in self.known}
+        name = secrets.token_hex(16)  # the answer must have it: it belongs to this job and to no other
         sent = {
+            "id": name,
             "kind": job.kind,
             "codes": given,
             "code": address(job.code),
@@ -161,6 +168,8 @@ class _Process:
             line = await asyncio.wait_for(self.running.readline(), setting.seconds * _PATIENCE + _GRACE)
             told = orjson.loads(line)
             how, answer = told["how"], told["answer"]
+            if told["id"] != name:
+                return None
         except (ConnectionError, TimeoutError, ValueError, KeyError, TypeError):
             return None
         self.received += len(line)
