@@ -17,7 +17,7 @@ from tokenmill.inference.errors import CallFailed, CallRefused, EndpointRejects
 from tokenmill.inference.limiter import AdaptiveLimiter
 from tokenmill.inference.roles import Models, Role
 from tokenmill.inference.stats import RoleStats
-from tokenmill.inference.transport import LeanOpenAI, redirection, retry_after, said
+from tokenmill.inference.transport import LeanOpenAI, answer_bytes, redirection, retry_after, said
 
 REJECTIONS = frozenset({401, 402, 405})
 """We are at fault (key, address, account): every request will be refused."""
@@ -174,7 +174,7 @@ class Client:
             epoch = await endpoint.limiter.acquire()
             congested, pause, raw = False, 0.0, b""
             try:
-                raw = await endpoint.client.complete(call.body)
+                raw = await endpoint.client.complete(call.body, answer_bytes(call))
                 endpoint.circuit.succeeded()
                 return raw, Answer.parse(raw, call=call)
             except MalformedAnswer as error:
@@ -197,7 +197,7 @@ class Client:
                     raise CallRefused(status, body) from None
                 if status in REJECTIONS or status < 400 or (status == 429 and b"insufficient_quota" in body):
                     raise _rejected(endpoint, error) from None
-                pause = retry_after(error)
+                pause = min(retry_after(error), self.models.patience)
                 if status in CONGESTION:
                     congested = True
                     player.stats.congested += 1
@@ -232,7 +232,7 @@ class Client:
         """HTTP status of the answer to the smallest request there is, or why none came."""
         ping = Call(player.model, ({"role": "user", "content": "ping"},), {player.length_key: 1})
         try:
-            _waste(await player.endpoint.client.complete(ping.body), player.stats, bill)
+            _waste(await player.endpoint.client.complete(ping.body, answer_bytes(ping)), player.stats, bill)
         except MalformedAnswer:
             pass
         except openai.APIStatusError as error:

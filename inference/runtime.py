@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from tokenmill.inference import redaction
 from tokenmill.inference.cache.open import open_cache
 from tokenmill.inference.errors import RunStopped
 from tokenmill.inference.roles import Models
@@ -41,6 +42,7 @@ def connect(models: Models, leases: list[Lease], *, cache: Any) -> Client:
     from tokenmill.inference.limiter import AdaptiveLimiter
     from tokenmill.inference.transport import LeanOpenAI
 
+    redaction.learn(models.cache, *(parse_spec(role.spec).api_key() for role in models.roles.values()))
     endpoints: dict[str, Endpoint] = {}
     players: dict[str, Player] = {}
     for name, role in models.roles.items():

@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable
 
 from tokenmill.inference.errors import EndpointRejects, RunStopped
+from tokenmill.inference.redaction import redacted
 from tokenmill.inference.servers.acquire import ServerFailed
 from tokenmill.pipelines.runs.errors import RunFailed, UsageError
 from tokenmill.pipelines.runs.terminal import harmless
@@ -28,7 +29,7 @@ def ended(run: Callable[[], int]) -> int:
             return run()
         except Exception:
             if os.environ.get("TOKENMILL_DEBUG"):
-                traceback.print_exc()
+                print(redacted(traceback.format_exc()), file=sys.stderr)
             raise
     except (UsageError, EndpointRejects) as error:
         return say(str(error), USAGE)

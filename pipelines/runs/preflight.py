@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import orjson
+from tokenmill.inference.call import MalformedAnswer
 from tokenmill.inference.errors import EndpointRejects
 from tokenmill.inference.runtime import Runtime
 from tokenmill.pipelines.runs.errors import UsageError
@@ -34,17 +35,20 @@ def check_models(runtime: Runtime) -> None:
 
 async def _list(endpoint: Endpoint) -> set[str]:
     """Names of the models that an endpoint serves; empty when it does not say."""
-    import httpx2
     import openai
-    from tokenmill.inference.transport import said
+    from tokenmill.inference.transport import redirection, said
 
     end = asyncio.get_running_loop().time() + WAIT
     while True:
         try:
             async with asyncio.timeout(WAIT):
-                response = await endpoint.client.get("/models", cast_to=httpx2.Response)
-            return {str(model["id"]) for model in orjson.loads(response.content)["data"]}
+                listed = orjson.loads(await endpoint.client.models())["data"]
+            return {str(model["id"]) for model in listed}
         except openai.APIStatusError as error:
+            if error.status_code < 400:
+                raise EndpointRejects(
+                    f"{endpoint.name} redirects to {redirection(error)}; give the address that answers itself"
+                ) from None
             if error.status_code in (401, 402):
                 raise EndpointRejects(
                     f"{endpoint.name} rejects us with HTTP {error.status_code}: {said(error.response.content)}; check "
@@ -55,6 +59,8 @@ async def _list(endpoint: Endpoint) -> set[str]:
             problem = f"HTTP {error.status_code}"
         except (openai.APIConnectionError, TimeoutError) as error:
             problem = str(error.__cause__ or error) or type(error).__name__
+        except MalformedAnswer as error:
+            raise UsageError(f"{endpoint.name} answers with {error} as its list of models; check the address") from None
         except (ValueError, KeyError, TypeError):
             return set()
         if asyncio.get_running_loop().time() > end:
