@@ -147,9 +147,7 @@ class LeanOpenAI(openai.AsyncOpenAI):
         try:
             async with (
                 _within(self._seconds),
-                self._lean.opened.request(
-                    method, address, data=body, headers=headers, allow_redirects=False
-                ) as answer,
+                self._lean.opened.request(method, address, data=body, headers=headers, allow_redirects=False) as answer,
             ):
                 content = redacted_json(await _content(answer, limit))
         except TimeoutError as error:

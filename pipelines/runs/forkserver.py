@@ -139,7 +139,8 @@ def work(log: str) -> None:
 
 
 class _Printed(io.TextIOWrapper):
-    """What is printed, without our secrets, as long as there is room for it. Beam prints what broke before it tells the driver, who would wait
+    """What is printed, without our secrets, as long as there is room for it. Beam prints what broke before it tells the driver,
+    who would wait
     for ever for a worker that could not."""
 
     def __init__(self, descriptor: int, clean: Callable[[str], str] = str) -> None:

@@ -62,7 +62,10 @@ def mill(tmp_path, capfd, monkeypatch):
         for text in (said.out, said.err):
             assert KEY not in text
             assert not re.search(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]", text), "what would steer a terminal"
-        leaks = [name for name, content in everything_under(tmp_path).items() if KEY.encode() in content]
+        left = {f: everything_under(place) for f, place in (("out", folder), ("cache", tmp_path / "private"))}
+        leaks = [
+            f"{f}/{name}" for f, files in left.items() for name, content in files.items() if KEY.encode() in content
+        ]
         assert not leaks, f"the key stands in {leaks}"
         return ended
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import socket
 import sqlite3
@@ -83,7 +82,9 @@ def answer(text: str = "Fine.", **changes: object) -> bytes:
     whole = completion(text, model="m")
     choice = whole["choices"][0]
     for name, value in changes.items():
-        place = choice if name in choice else choice["message"] if name in ("content", "tool_calls", "refusal") else whole
+        place = (
+            choice if name in choice else choice["message"] if name in ("content", "tool_calls", "refusal") else whole
+        )
         place[name] = value
     return json.dumps(whole).encode()
 
@@ -98,7 +99,7 @@ def key_of(head: bytes) -> str:
 
 
 def everything_under(folder: Path) -> dict[str, bytes]:
-    """All that a run left: every file's bytes, those of Parquet files as their values, of compressed ones unpacked."""
+    """All that a run left: every file's bytes, those of Parquet files and of the cache as their values, too."""
     found = {}
     for path in folder.rglob("*"):
         if not path.is_file():
@@ -106,8 +107,6 @@ def everything_under(folder: Path) -> dict[str, bytes]:
         content = path.read_bytes()
         if path.suffix == ".parquet":
             content += repr(pq.read_table(path).to_pylist()).encode("utf-8", "replace")
-        elif path.suffix == ".gz":
-            content += gzip.decompress(content)
         elif "sqlite" in path.name:
             content += _unpacked(path)
         found[str(path.relative_to(folder))] = content

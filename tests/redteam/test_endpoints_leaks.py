@@ -21,7 +21,9 @@ from tests.redteam.hostile import Endpoint, answer, everything_under, key_of, re
 
 def echo(status: int, spell=lambda key: key):
     """Repeats the key in the body of an error."""
-    return lambda head, body: [reply(json.dumps({"error": {"message": f"bad key {spell(key_of(head))}"}}).encode(), status)]
+    return lambda head, body: [
+        reply(json.dumps({"error": {"message": f"bad key {spell(key_of(head))}"}}).encode(), status)
+    ]
 
 
 def escaped(key: str) -> str:
@@ -66,7 +68,7 @@ def test_key_in_an_answer(mill, tmp_path):
     with Endpoint(lambda head, body: [reply(answer(f"The tide mill. {key_of(head)} " * 3))]) as server:
         ended = mill(server.url)
     assert ended.code in (0, 1)
-    stored = everything_under(tmp_path)["private/answers.sqlite"]
+    stored = everything_under(tmp_path / "private")["answers.sqlite"]
     assert b"The tide mill. *** " in stored
 
 
@@ -77,7 +79,7 @@ def test_key_in_an_answer_in_escapes_of_json(mill, tmp_path):
     with Endpoint(attack) as server:
         ended = mill(server.url)
     assert ended.code in (0, 1)
-    assert escaped(KEY).encode() not in everything_under(tmp_path)["private/answers.sqlite"]
+    assert escaped(KEY).encode() not in everything_under(tmp_path / "private")["answers.sqlite"]
 
 
 def test_key_in_a_tool_call_and_in_the_model_s_name(mill):
