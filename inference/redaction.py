@@ -37,14 +37,14 @@ _learnt = False
 
 
 def learn(*values: str) -> None:
-    """Count values among the secrets, and those that the environment holds now. A URL's user and password are taken out of
-    it; what is no secret is passed over (see `secret`)."""
+    """Count values among the secrets, and those that the environment holds now. Of a URL its password is
+    one, or the user where there is none; what is no secret is passed over (see `secret`)."""
     global _texts, _bytes, _learnt
     _learnt = True
     found = {value for name, value in os.environ.items() if SECRET_NAME.search(name) and not _is_path(value)}
     for value in (*values, *os.environ.values()):
         for userinfo in _USERINFO.findall(value):
-            found |= {unquote(part) for part in (*userinfo.split(":", 1), userinfo)}
+            found.add(unquote(userinfo.partition(":")[2] or userinfo))
     found |= {value for value in values if "://" not in value}
     new = {value for value in found if secret(value)} - _known
     if new:

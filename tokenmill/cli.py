@@ -84,7 +84,7 @@ def arguments(words: Sequence[str]) -> argparse.ArgumentParser:
 
 def command() -> int:
     """The life of a process that does nothing but run the command line it was given; the exit code."""
-    redaction.learn(*sys.argv)
+    redaction.learn(*(word for word in sys.argv if "://" in word))
     redaction.guard_streams()  # before anything holds on to them
     debug = bool(os.environ.get("TOKENMILL_DEBUG"))
     logging.basicConfig(level=logging.DEBUG if debug else logging.ERROR)
