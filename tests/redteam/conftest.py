@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tokenmill.bench.servers.mill import documents
+from tokenmill.inference import client
 
 from tests.redteam.hostile import everything_under
 from tokenmill import cli
@@ -41,6 +42,8 @@ def mill(tmp_path, capfd, monkeypatch):
     """Run `knowledge` on three documents, or on given input, against an endpoint, and check what holds of every run,
     whatever is done to it: an exit code of ours, one line instead of a traceback, and the key nowhere."""
     monkeypatch.setenv("TOKENMILL_API_KEY", KEY)
+    # What an endpoint asks us to wait is waited; our own growing pauses between tries only make the suite slow.
+    monkeypatch.setattr(client, "_backoff", lambda failures, asked: asked + 0.05)
 
     def run(endpoint: str, *flags: object, inputs: Path | None = None, output: Path | None = None) -> Ended:
         if inputs is None:
