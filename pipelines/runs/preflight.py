@@ -9,6 +9,7 @@ import orjson
 from tokenmill.inference.call import MalformedAnswer
 from tokenmill.inference.errors import EndpointRejects
 from tokenmill.inference.runtime import Runtime
+from tokenmill.pipelines.report.formatting import one_line
 from tokenmill.pipelines.runs.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,9 +29,8 @@ def check_models(runtime: Runtime) -> None:
     for player in runtime.client.players.values():
         listed = runtime.run(_list(player.endpoint))
         if listed and player.model not in listed:
-            raise UsageError(
-                f"{player.endpoint.name} serves no model {player.model!r}; it serves {', '.join(sorted(listed)[:10])}"
-            )
+            some = ", ".join(one_line(name, 80) for name in sorted(listed)[:10])
+            raise UsageError(f"{player.endpoint.name} serves no model {player.model!r}; it serves {some}")
 
 
 async def _list(endpoint: Endpoint) -> set[str]:
