@@ -244,7 +244,7 @@ class Client:
     def _missed(self, error: openai.APIConnectionError) -> str:
         if isinstance(error, openai.APITimeoutError):
             return f"no answer in {self.models.timeout:g} s"
-        return f"no connection: {error.__cause__}"
+        return f"no connection: {' '.join(str(error.__cause__).split())[:200]}"
 
 
 def upper_bound(call: Call) -> int:

@@ -18,7 +18,7 @@ OK, FAILED, USAGE, STOPPED, INTERRUPTED = 0, 1, 2, 3, 130
 
 def say(line: str, code: int) -> int:
     """Print one line on stderr; the code, for the caller to return."""
-    print(f"tokenmill: {harmless(line)}", file=sys.stderr, flush=True)
+    print(f"tokenmill: {' '.join(harmless(line).splitlines())}", file=sys.stderr, flush=True)
     return code
 
 

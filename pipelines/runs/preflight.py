@@ -58,7 +58,7 @@ async def _list(endpoint: Endpoint) -> set[str]:
                 return set()  # no model list here; the first call will tell
             problem = f"HTTP {error.status_code}"
         except (openai.APIConnectionError, TimeoutError) as error:
-            problem = str(error.__cause__ or error) or type(error).__name__
+            problem = one_line(error.__cause__ or error, 200) or type(error).__name__
         except MalformedAnswer as error:
             raise UsageError(f"{endpoint.name} answers with {error} as its list of models; check the address") from None
         except (ValueError, KeyError, TypeError):

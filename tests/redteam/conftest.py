@@ -61,7 +61,7 @@ def mill(tmp_path, capfd, monkeypatch):
         assert "Traceback" not in said.err, said.err
         if code in (2, 3):
             lines = [line for line in said.err.splitlines() if line.startswith("tokenmill: ")]
-            assert lines and len(lines[-1]) < 1000, said.err
+            assert len(lines) == 1 and said.err.endswith(f"{lines[0]}\n") and len(lines[0]) < 1000, said.err[-3000:]
         for text in (said.out, said.err):
             assert KEY not in text
             assert not re.search(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]", text), "what would steer a terminal"
