@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from tokenmill.inference import redaction
+from tokenmill.inference import ending, redaction
 from tokenmill.inference.cache.open import open_cache
 from tokenmill.inference.errors import RunStopped
 from tokenmill.inference.roles import Models
@@ -161,14 +161,18 @@ class Runtime:
             if task is not asyncio.current_task():
                 task.cancel()
         await asyncio.sleep(0)
+        await ending.end()
         for endpoint in self.client.endpoints:
             await endpoint.client.close()
+        await asyncio.sleep(0)  # transports close their descriptors in the loop's next turn
 
     def _stop(self) -> None:
         for lease in self._leases:
             lease.close()
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(timeout=10)
+        if not self._thread.is_alive():
+            self.loop.close()  # or its descriptors would stay open as long as the process
 
     def close(self) -> None:
         try:
