@@ -82,7 +82,7 @@ class _Guarded:
 
 def guard_streams() -> None:
     """From now on, let no secret through to this process's standard output and error: tracebacks and logs go there, too."""
-    sys.stdout, sys.stderr = _Guarded(sys.stdout), _Guarded(sys.stderr)  # type: ignore[assignment]  # all of it but write
+    sys.stdout, sys.stderr = _Guarded(sys.stdout), _Guarded(sys.stderr)
 
 
 def _is_path(value: str) -> bool:

@@ -127,7 +127,7 @@ class LeanOpenAI(openai.AsyncOpenAI):
         request, address, headers = self._template or self._prepared()
         return await self._exchange(request, "POST", address, headers, body, min(limit, MAX_ANSWER))
 
-    async def models(self) -> bytes:
+    async def list_models(self) -> bytes:
         """GET the list of models, unparsed. Raises as `complete` does."""
         request, address, headers = self._template or self._prepared()
         return await self._exchange(

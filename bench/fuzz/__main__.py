@@ -139,11 +139,10 @@ def tried(target: Target, data: bytes) -> str:
 def fuzz(name: str, seconds: float, seed: int) -> tuple[int, bytes, str]:
     """(inputs tried, the last one, what is wrong with it) of a target."""
     random, corpus, count = Random(seed), seeds(name), 0
-    end = time.monotonic() + seconds
     for data in corpus:
         if problem := tried(TARGETS[name], data):
             return count, data, problem
-    pool = list(corpus)
+    pool, end = list(corpus), time.monotonic() + seconds
     while time.monotonic() < end:
         data = mutated(random.choice(pool), pool, random)
         count += 1
@@ -156,7 +155,7 @@ def fuzz(name: str, seconds: float, seed: int) -> tuple[int, bytes, str]:
 
 def with_atheris(name: str, seconds: float) -> None:
     """The same, guided by which code an input reaches. Ends the process: 0, or another code for a finding."""
-    import atheris
+    import atheris  # type: ignore[import-untyped]
 
     target = TARGETS[name]
 

@@ -62,8 +62,8 @@ def seal(folder: Path, manifest: Manifest) -> None:
     """
     manifest.pages = []
     for name in PAGES:
-        content = (folder / name).read_text(encoding="utf-8")
-        if (shown := masked_text(content)) != content:
+        written = (folder / name).read_text(encoding="utf-8")
+        if (shown := masked_text(written)) != written:
             templates.write_whole(folder / name, shown)
     for path in (*(folder / name for name in PAGES), *sorted(folder.glob(PICTURES))):
         content = path.read_bytes()

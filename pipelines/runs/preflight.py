@@ -42,7 +42,7 @@ async def _list(endpoint: Endpoint) -> set[str]:
     while True:
         try:
             async with asyncio.timeout(WAIT):
-                listed = orjson.loads(await endpoint.client.models())["data"]
+                listed = orjson.loads(await endpoint.client.list_models())["data"]
             return {str(model["id"]) for model in listed}
         except openai.APIStatusError as error:
             if error.status_code < 400:

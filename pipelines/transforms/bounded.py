@@ -151,7 +151,8 @@ def _dictionary_bytes(raw: BinaryIO, chunk: pq.ColumnChunkMetaData) -> int:
     """Bytes that the dictionary of a column unpacks to, and so more than any value has: from the head of its page, beyond which
     Arrow does not unpack it either. Very large where the head is not to be read."""
     raw.seek(chunk.dictionary_page_offset)
-    head, numbers, place = raw.read(32), [], 0
+    head, place = raw.read(32), 0
+    numbers: list[int] = []
     # Thrift's compact form of three 32-bit fields: the page's type, its size unpacked, its size packed.
     while len(numbers) < 3 and head[place : place + 1] == b"\x15":
         value = shift = 0

@@ -1,8 +1,8 @@
 """What a run leaves in the process that it ran in: nothing."""
 
 import asyncio
-import os
 import threading
+from pathlib import Path
 
 from tokenmill.bench.servers.scripted import ScriptedServer
 from tokenmill.inference.ending import at_end, end
@@ -11,7 +11,7 @@ from tokenmill.inference.runtime import obtain, release
 
 
 def held():
-    return len(os.listdir("/proc/self/fd")), threading.active_count()
+    return len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
 
 
 def test_a_runtime_that_is_released_leaves_no_descriptor_and_no_thread(tmp_path):
