@@ -23,9 +23,11 @@ test: $(STAMP)
 	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 # The property tests with other examples each time, where `make test` has the same ones every time. What it finds becomes an
-# @example of its test, so that `make test` fails before the fix, too.
+# @example of its test, so that `make test` fails before the fix, too. Then the readers of foreign bytes, each for MINUTES.
+MINUTES ?= 1
 fuzz: $(STAMP)
 	$(BIN)/python -m pytest -n 3 --dist worksteal -m hypothesis --hypothesis-profile fuzz
+	$(BIN)/python -m tokenmill.bench.fuzz --minutes $(MINUTES)
 
 # Prism, Beam's own runner in Go, as a stand-in for a cluster. Needs Go and redis-server.
 cluster-test: $(STAMP)

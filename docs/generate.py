@@ -35,6 +35,7 @@ logging.getLogger().addFilter(lambda record: "apitools" not in record.getMessage
 INCLUDED = (
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
     "examples/README.md",
     "examples/recordings.md",
     "training/README.md",

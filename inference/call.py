@@ -203,8 +203,11 @@ class Answer:
             raise
         except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
             raise MalformedAnswer(f"{type(error).__name__} in a body of {len(raw)} bytes") from error
-        if not isinstance(text, str):
-            raise MalformedAnswer("the answer's text is no text")
+        for what, value in (("text", text), ("reason to finish", finish_reason), ("model's name", model)):
+            if not isinstance(value, str):
+                raise MalformedAnswer(f"the answer's {what} is no text")
+        if not all(isinstance(one, dict) for one in tool_calls):
+            raise MalformedAnswer("one of the answer's tool calls is no object")
         # Servers in trouble also say `stop` to nothing at all; a model that stops has written at least its end.
         if not (text.strip() or tool_calls or finish_reason in _CUT or (finish_reason == "stop" and usage.completion)):
             raise MalformedAnswer("the answer has neither text nor tool calls")

@@ -19,7 +19,7 @@ from tokenmill.inference.limiter import AdaptiveLimiter
 from tokenmill.inference.recording import RecordedPlayer, Recorder, request_address
 from tokenmill.inference.roles import Models, Role
 from tokenmill.inference.stats import RoleStats
-from tokenmill.inference.transport import LeanOpenAI, redirection, retry_after, said
+from tokenmill.inference.transport import LeanOpenAI, answer_bytes, redirection, retry_after, said
 
 REJECTIONS = frozenset({401, 402, 405})
 """We are at fault (key, address, account): every request will be refused."""
@@ -228,7 +228,7 @@ class Client:
             try:
                 if self._stopped is not None:
                     raise self._stopped
-                raw = await endpoint.client.complete(call.body)
+                raw = await endpoint.client.complete(call.body, answer_bytes(call))
                 endpoint.circuit.succeeded()
                 return raw, Answer.parse(raw, call=call)
             except MalformedAnswer as error:
@@ -251,7 +251,7 @@ class Client:
                     raise CallRefused(status, body) from None
                 if status in REJECTIONS or status < 400 or (status == 429 and b"insufficient_quota" in body):
                     raise _rejected(endpoint, error) from None
-                pause = retry_after(error)
+                pause = min(retry_after(error), self.models.patience)
                 if status in CONGESTION:
                     congested = True
                     player.stats.congested += 1
@@ -286,7 +286,7 @@ class Client:
         """HTTP status of the answer to the smallest request there is, or why none came."""
         ping = Call(player.model, ({"role": "user", "content": "ping"},), {player.length_key: 1})
         try:
-            _waste(await player.endpoint.client.complete(ping.body), player.stats, bill)
+            _waste(await player.endpoint.client.complete(ping.body, answer_bytes(ping)), player.stats, bill)
         except MalformedAnswer:
             pass
         except openai.APIStatusError as error:
@@ -298,7 +298,7 @@ class Client:
     def _missed(self, error: openai.APIConnectionError) -> str:
         if isinstance(error, openai.APITimeoutError):
             return f"no answer in {self.models.timeout:g} s"
-        return f"no connection: {error.__cause__}"
+        return f"no connection: {' '.join(str(error.__cause__).split())[:200]}"
 
 
 def upper_bound(call: Call) -> int:

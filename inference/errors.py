@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tokenmill.inference.redaction import redacted
+
 
 class RowError(Exception):
     """This row cannot be processed; it goes to `failed/` and the run goes on."""
@@ -13,7 +15,7 @@ class CallRefused(RowError):
 
     def __init__(self, status: int, body: bytes) -> None:
         self.status = status
-        self.body = body
+        self.body = body = redacted(body)
         said = " ".join(body[:300].decode("utf-8", "replace").split())
         super().__init__(f"the endpoint refused the request with HTTP {status}: {said or 'no explanation'}")
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
+from tokenmill.inference import ending, redaction
 from tokenmill.inference.cache.open import open_cache
 from tokenmill.inference.errors import CacheBroken, RunStopped
 from tokenmill.inference.identity import installed
@@ -50,6 +51,8 @@ def connect(models: Models, leases: list[Lease], *, cache: Any) -> Client:
     from tokenmill.inference.recording import RecordedPlayer, Recorder, Recording
     from tokenmill.inference.transport import LeanOpenAI
 
+    urls = [models.cache] if "://" in models.cache else []  # a file's path is no secret
+    redaction.learn(*urls, *(parse_spec(role.spec).api_key() for role in models.roles.values()))
     recordings: dict[str, Recording] = {}
     recorded: dict[str, RecordedPlayer] = {}
     endpoints: dict[str, Endpoint] = {}
@@ -226,16 +229,20 @@ class Runtime:
             if task is not asyncio.current_task():
                 task.cancel()
         await asyncio.sleep(0)
+        await ending.end()
         for endpoint in self.client.endpoints:
             await endpoint.client.close()
         if self.client.recorder is not None:
             self.client.recorder.close()
+        await asyncio.sleep(0)  # transports close their descriptors in the loop's next turn
 
     def _stop(self) -> None:
         for lease in self._leases:
             lease.close()
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(timeout=10)
+        if not self._thread.is_alive():
+            self.loop.close()  # or its descriptors would stay open as long as the process
 
     def close(self) -> None:
         try:

@@ -10,6 +10,7 @@ before anything reads them, and travel over one aiohttp session.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,7 +22,8 @@ import httpx2
 import openai
 from multidict import CIMultiDict
 from openai._models import FinalRequestOptions
-from tokenmill.inference.call import MalformedAnswer
+from tokenmill.inference.call import Call, MalformedAnswer
+from tokenmill.inference.redaction import redacted, redacted_json
 
 PATH = "/chat/completions"
 CONNECT = 60.0
@@ -30,7 +32,13 @@ machine that is busy, and to count those as failures would stop a run whose serv
 
 
 MAX_ANSWER = 32_000_000
-"""Bytes of an answer that are read; far beyond what a model writes, and little beside a machine's memory."""
+"""Bytes of an answer that are read, whatever was asked."""
+ANSWER_BYTES, TOKEN_BYTES = 1 << 20, 256
+"""Bytes of an answer that are read to a call that says how long it may be: what an answer is wrapped in, and a token of it. A
+token is three or four bytes of text, the longest (of blanks) are 128, and JSON writes some letters with six; logarithms of
+probabilities, which calls may ask for, are far longer. Python makes some forty bytes of objects of each byte."""
+MAX_LIST = 8_000_000
+"""Bytes of a list of models that are read; the longest known are of half a megabyte."""
 
 
 class _Session:
@@ -104,31 +112,52 @@ class LeanOpenAI(openai.AsyncOpenAI):
         self._template = (request, str(request.url), headers)
         return self._template
 
-    async def complete(self, body: bytes) -> bytes:
-        """POST one chat-completion body; the answer's body, unparsed.
+    async def complete(self, body: bytes, limit: int = MAX_ANSWER) -> bytes:
+        """POST one chat-completion body; the answer's body, unparsed, without our secrets.
+
+        Args:
+            limit: bytes of the answer to read at most, see `answer_bytes`.
 
         Raises:
             openai.APIStatusError: any status but success. A redirection is not followed: most would turn the request
                 into a GET, and the key would go to an address that nobody gave.
             openai.APITimeoutError, openai.APIConnectionError
-            MalformedAnswer: longer than `MAX_ANSWER`.
+            MalformedAnswer: longer than `limit`.
         """
         request, address, headers = self._template or self._prepared()
+        return await self._exchange(request, "POST", address, headers, body, min(limit, MAX_ANSWER))
+
+    async def list_models(self) -> bytes:
+        """GET the list of models, unparsed. Raises as `complete` does."""
+        request, address, headers = self._template or self._prepared()
+        return await self._exchange(
+            request, "GET", address.replace(PATH, "/models"), headers, None, min(MAX_LIST, MAX_ANSWER)
+        )
+
+    async def _exchange(
+        self,
+        request: httpx2.Request,
+        method: str,
+        address: str,
+        headers: CIMultiDict[str],
+        body: bytes | None,
+        limit: int,
+    ) -> bytes:
+        """All that an endpoint ever says to us comes in here: bounded, and without what we sent it in confidence."""
         try:
             async with (
                 _within(self._seconds),
-                self._lean.opened.post(address, data=body, headers=headers, allow_redirects=False) as answer,
+                self._lean.opened.request(method, address, data=body, headers=headers, allow_redirects=False) as answer,
             ):
-                content = await _content(answer)
+                content = redacted_json(await _content(answer, limit))
         except TimeoutError as error:
             raise openai.APITimeoutError(request=request) from error
         except (aiohttp.ClientError, OSError) as error:
             raise openai.APIConnectionError(request=request) from error
         if answer.status < 300:
             return content
-        response = httpx2.Response(
-            answer.status, headers=list(answer.headers.items()), content=content, request=request
-        )
+        told = [(redacted(name), redacted(value)) for name, value in answer.headers.items()]
+        response = httpx2.Response(answer.status, headers=told, content=content, request=request)
         raise self._make_status_error_from_response(response)
 
     async def close(self) -> None:
@@ -136,17 +165,22 @@ class LeanOpenAI(openai.AsyncOpenAI):
         await super().close()
 
 
-async def _content(answer: aiohttp.ClientResponse) -> bytes:
+def answer_bytes(call: Call) -> int:
+    """Bytes that the answer to a call may have, far more than a model writes of so many tokens."""
+    return MAX_ANSWER if call.params.get("logprobs") else ANSWER_BYTES + TOKEN_BYTES * call.limit
+
+
+async def _content(answer: aiohttp.ClientResponse, limit: int) -> bytes:
     """The body, as long as it is not too long; what its header says is believed only of one that is not compressed."""
     size = answer.content_length
-    if size is not None and size <= MAX_ANSWER and "Content-Encoding" not in answer.headers:
+    if size is not None and size <= limit and "Content-Encoding" not in answer.headers:
         return await answer.read()
     content = bytearray()
     async for piece in answer.content.iter_any():
         content += piece
-        if len(content) > MAX_ANSWER:
+        if len(content) > limit:
             answer.close()
-            raise MalformedAnswer(f"a body of more than {MAX_ANSWER // 1_000_000} MB")
+            raise MalformedAnswer(f"a body of more than {limit / 1_000_000:.3g} MB")
     return bytes(content)
 
 
@@ -162,19 +196,23 @@ def redirection(error: openai.APIStatusError) -> str:
 
 
 def retry_after(error: openai.APIStatusError) -> float:
-    """Seconds that the endpoint asks us to wait: `Retry-After` as seconds or a date, or `retry-after-ms`."""
+    """Seconds that the endpoint asks us to wait: `Retry-After` as seconds or a date, or `retry-after-ms`; 0 for what is no
+    time."""
     headers = error.response.headers
     try:
         if "retry-after-ms" in headers:
-            return float(headers["retry-after-ms"]) / 1000
-        value = headers.get("retry-after", "")
-        if not value:
-            return 0.0
-        try:
-            return max(0.0, float(value))
-        except ValueError:
-            from email.utils import parsedate_to_datetime
-
-            return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, TypeError):
+            asked = float(headers["retry-after-ms"]) / 1000
+        else:
+            asked = _seconds(headers.get("retry-after", ""))
+    except (ValueError, TypeError, OverflowError):
         return 0.0
+    return max(0.0, asked) if math.isfinite(asked) else 0.0
+
+
+def _seconds(value: str) -> float:
+    try:
+        return float(value or 0)
+    except ValueError:
+        from email.utils import parsedate_to_datetime
+
+        return parsedate_to_datetime(value).timestamp() - time.time()

@@ -15,6 +15,19 @@ CONTROL_TOKEN = re.compile(
 )
 """Spellings that a tokenizer may read as a control token of a chat template although they stand in a message."""
 
+_TEMPLATE_TAG = re.compile(
+    r"</?(?:think|thinking|tool_calls?|tool_response|tool_results?|function_calls?|tool_sep|bos|eos|pad|unk)>"
+)
+"""Tags that are control tokens to some models (Qwen, GLM, Hunyuan, Gemma) and ordinary words to others, which texts about
+models may hold: they are broken in what is sent and refused in nothing that is answered."""
+
+_UNSEEN = re.compile(
+    "\U0001f3f4[\U000e0020-\U000e007e]+\U000e007f"  # the flags of England, Scotland, Wales: kept
+    "|[\u00ad\u180e\u200b\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
+)
+"""Letters that nobody sees: zero-width ones, those that turn a line around, and the alphabet of tags, in which whole
+instructions can be hidden. Joiners and marks that Persian, Hebrew, Indic scripts and emoji need are not among them."""
+
 MARKER = re.compile(r"</?[a-z][a-z_-]*-[0-9a-f]{8}>")
 """An opening or closing marker of any fence."""
 
@@ -22,9 +35,15 @@ _LABEL = re.compile(r"[a-z][a-z_-]*")
 
 
 def defuse(text: str) -> str:
-    """`text` with a space inside every control token, so that a server which parses special tokens in message content
-    cannot be made to open a new turn: `<|im_start|>` becomes `< |im_start|>`."""
-    return CONTROL_TOKEN.sub(lambda m: f"{m[0][0]} {m[0][1:]}", text)
+    """`text` without letters that nobody sees, and with a space inside every control token, so that a server which parses
+    special tokens in message content cannot be made to open a new turn: `<|im_start|>` becomes `< |im_start|>`."""
+    if not text.isascii():
+        text = _UNSEEN.sub(lambda m: m[0] if m[0][0] == "\U0001f3f4" else "", text)
+    return _TEMPLATE_TAG.sub(_broken, CONTROL_TOKEN.sub(_broken, text))
+
+
+def _broken(token: re.Match[str]) -> str:
+    return f"{token[0][0]} {token[0][1:]}"
 
 
 def _nonce(text: str) -> str:

@@ -54,6 +54,8 @@ class Manifest:
     came without their tokens, which are estimates."""
     files: list[dict[str, Any]] = field(default_factory=list)
     """`{"file": "data/train-00000-of-00001.parquet", "rows": n, "bytes": n, "sha256": ...}`, ..."""
+    pages: list[dict[str, Any]] = field(default_factory=list)
+    """`{"file": "README.md", "bytes": n, "sha256": ...}`, ...: what else is published, as it was written."""
     coverage: dict[str, Any] | None = None
     """What the rows cover of tool space, where they are tool specifications: tools by origin, entropies, distances, use of
     schema features, pictures; None for other rows."""

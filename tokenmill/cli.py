@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tokenmill import COMMAND
+from tokenmill.inference import redaction
 from tokenmill.schemas.flags import UsageError, add_flags, from_namespace
 
 COMMANDS = {
@@ -84,6 +85,8 @@ def arguments(words: Sequence[str]) -> argparse.ArgumentParser:
 
 def command() -> int:
     """The life of a process that does nothing but run the command line it was given; the exit code."""
+    redaction.learn(*(word for word in sys.argv if "://" in word))
+    redaction.guard_streams()  # before anything holds on to them
     debug = bool(os.environ.get("TOKENMILL_DEBUG"))
     logging.basicConfig(level=logging.DEBUG if debug else logging.ERROR)
     if not debug:

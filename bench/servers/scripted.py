@@ -105,6 +105,8 @@ class ScriptedServer:
         self.down()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5)
+        if not self._thread.is_alive():
+            self._loop.close()
 
     def up(self) -> None:
         """Listen, at the same port as before."""

@@ -41,6 +41,9 @@ LOG_LIMIT = 8192
 """Pages of 4 KiB in the log beyond which a commit itself copies the rest, so that the log can start over. While commits
 keep coming the thread alone never gets to the log's end."""
 
+SHUT = 0o600
+"""Permissions of a cache: answers repeat the documents and prompts of every run. SQLite gives its log files the same."""
+
 SCHEMA = """
 CREATE TABLE answers (address BLOB NOT NULL UNIQUE, status INTEGER NOT NULL, body BLOB NOT NULL);
 CREATE TABLE runs (run TEXT PRIMARY KEY, spent INTEGER NOT NULL) WITHOUT ROWID;
@@ -96,11 +99,12 @@ class SqliteCache(BatchedCache):
         """Open the file, creating folders and schema as needed. Blocks for milliseconds."""
         path = Path(self.location)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise CacheBroken(f"cannot create the cache folder {path.parent}: {error.strerror}") from error
         if path.is_dir():
             raise CacheBroken(f"the cache {path} is a folder; name a file")
+        _keep_private(path)
         db = sqlite3.connect(path, timeout=self.patience, isolation_level=None)
         try:
             self._prepare(db)
@@ -294,3 +298,12 @@ def _whereabouts(pid: int) -> tuple[str, int, str]:
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}", pid, _started(pid)
     except OSError:
         return "", pid, ""
+
+
+def _keep_private(path: Path) -> None:
+    """Create the file for its owner alone; shut one that an earlier version left open to all. Where it cannot be created,
+    SQLite says why."""
+    with suppress(OSError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, SHUT))
+        if path.stat().st_mode & 0o007:
+            path.chmod(SHUT)

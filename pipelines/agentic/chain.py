@@ -20,7 +20,7 @@ from tokenmill.pipelines.report.html import write_report
 from tokenmill.pipelines.report.stages import stage_entry
 from tokenmill.pipelines.report.survey import survey_run
 from tokenmill.pipelines.runs.exit import FAILED, OK, say
-from tokenmill.pipelines.runs.folder import WORK, OutputFolder
+from tokenmill.pipelines.runs.folder import OutputFolder
 from tokenmill.pipelines.runs.job import Job
 from tokenmill.pipelines.runs.launch import Command, launch
 from tokenmill.pipelines.transforms.files import whole_path
@@ -95,7 +95,7 @@ def _nothing(
     refused are a result, in whatever stage; rows that failed are not."""
     counts, shown = manifest["counts"], folder.at("report.html")
     if stage.folder and out.local:  # the output has no rows, and no manifest: it is not finished
-        Path(out.path, WORK).mkdir(exist_ok=True)
+        out.claim()
         ended = Manifest(**{**manifest, "stages": before})
         shown = str(write_report(Path(out.path), ended, survey_run(Path(folder.path))))
     why = {**manifest["reasons"], **manifest["errors"]}

@@ -5,12 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-MASK = "***"
+from tokenmill.inference.redaction import MASK, SECRET_NAME, redacted
 
-_SECRET_NAME = re.compile(
-    r"(?:^|[_-])(?:api[_-]?key|access[_-]?key|key|token|secret|passwd|password|credentials?|authorization|auth|cookie)$",
-    re.IGNORECASE,
-)
 _SECRET_VALUE = re.compile(
     r"""
       \b(?:sk|pk|rk|xai|gsk|nvapi|r8|glpat|xox[abprs])[-_][A-Za-z0-9_-]{12,}   # OpenAI, Anthropic, Groq, NVIDIA, Slack
@@ -32,7 +28,8 @@ _ASSIGNED = re.compile(r"^(--?[\w-]+)=(.*)$", re.DOTALL)
 
 
 def masked_text(text: str) -> str:
-    """`text` with everything that has the form of a credential replaced by `***`."""
+    """`text` with our own secrets, and everything that has the form of a credential, replaced by `***`."""
+    text = redacted(text)
     text = _USERINFO.sub(rf"\1{MASK}@", text)
     text = _QUERY.sub(rf"\1{MASK}", text)
     text = _BEARER.sub(rf"\1 {MASK}", text)
@@ -46,7 +43,7 @@ def masked(value: Any, name: str = "") -> Any:
     if isinstance(value, (list, tuple)):
         return [masked(v, name) for v in value]
     if isinstance(value, str):
-        return MASK if value and _SECRET_NAME.search(name) else masked_text(value)
+        return MASK if value and SECRET_NAME.search(name) else masked_text(value)
     return value
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 
 from tokenmill.inference.errors import EndpointRejects, RunStopped
+from tokenmill.inference.redaction import redacted
 from tokenmill.inference.servers.acquire import ServerFailed
 from tokenmill.pipelines.runs.errors import RunFailed, UsageError
 from tokenmill.pipelines.runs.terminal import harmless
@@ -19,7 +20,7 @@ OK, FAILED, USAGE, STOPPED, INTERRUPTED = 0, 1, 2, 3, 130
 
 def say(line: str, code: int) -> int:
     """Print one line on stderr; the code, for the caller to return."""
-    print(f"tokenmill: {harmless(line)}", file=sys.stderr, flush=True)
+    print(f"tokenmill: {' '.join(harmless(line).splitlines())}", file=sys.stderr, flush=True)
     return code
 
 
@@ -45,7 +46,7 @@ def ended(run: Callable[[], int]) -> int:
             return run()
         except Exception:
             if os.environ.get("TOKENMILL_DEBUG"):
-                traceback.print_exc()
+                print(redacted(traceback.format_exc()), file=sys.stderr)
             raise
     except (UsageError, EndpointRejects) as error:
         return say(str(error), USAGE)

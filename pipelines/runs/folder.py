@@ -33,6 +33,8 @@ from tokenmill.pipelines.transforms.sinks import EMPTY
 KINDS = ("data", "rejected", "failed")
 WORK = ".unfinished"
 """Holds everything until the run is complete. Its presence without a manifest marks a run that can be resumed."""
+OURS = "tokenmill.json"
+"""Within `WORK`: says that a run of ours made it. Without, the folder is somebody else's of that name."""
 MANIFEST = "manifest.json"
 PAGES = ("README.md", "report.html")
 
@@ -114,8 +116,14 @@ class OutputFolder:
         Raises:
             UsageError: there is something that a run would replace, and no run of ours made it.
         """
-        if folder_exists(self.at(WORK)) or self.manifest() is not None:
+        if self.manifest() is not None:
             return
+        if folder_exists(self.at(WORK)):
+            if FileSystems.exists(self.at(WORK, OURS)):
+                return
+            raise UsageError(
+                f"--output {self.path}: {WORK}/ is there but no run of ours made it; remove it or choose another folder"
+            )
         there = [f"{kind}/" for kind in KINDS if folder_exists(self.at(kind))]
         there += [page for page in PAGES if FileSystems.exists(self.at(page))]
         if there:
@@ -142,11 +150,23 @@ class OutputFolder:
         """
         self.check_ours()
         try:
-            delete_folder(self.at(WORK))
+            self.claim()
             for kind in KINDS:
+                delete_folder(self.at(WORK, kind))
                 FileSystems.mkdirs(self.at(WORK, kind))
         except Exception as error:
             raise UsageError(f"--output {self.path}: cannot be written: {line_of(error)}") from None
+
+    def claim(self) -> None:
+        """Mark the folder as that of a run of ours, which is not finished.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        if self.local:
+            Path(self.path, WORK).mkdir(parents=True, exist_ok=True)
+        if not FileSystems.exists(self.at(WORK, OURS)):
+            self.write(f"{WORK}/{OURS}", b'{"program": "tokenmill"}\n')
 
     def unfinished(self, kind: str) -> list[str]:
         """Complete shards of one kind in the work folder, in shard order."""

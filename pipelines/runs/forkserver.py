@@ -124,7 +124,9 @@ def work(log: str) -> None:
             file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
             os.dup2(file, 1)
             os.dup2(file, 2)
-    sys.stdout, sys.stderr = _Printed(1), _Printed(2)
+    from tokenmill.inference.redaction import redacted
+
+    sys.stdout, sys.stderr = _Printed(1, redacted), _Printed(2, redacted)
     gc.set_threshold(50_000, 20, 50)  # rollouts make many objects and few cycles
     logging.getLogger("apache_beam").setLevel(logging.NOTSET)  # what the driver keeps quiet belongs into that file
     from apache_beam.runners.worker import sdk_worker_main
@@ -137,16 +139,18 @@ def work(log: str) -> None:
 
 
 class _Printed(io.TextIOWrapper):
-    """What is printed, as long as there is room for it. Beam prints what broke before it tells the driver, who would wait
+    """What is printed, without our secrets, as long as there is room for it. Beam prints what broke before it tells the driver,
+    who would wait
     for ever for a worker that could not."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, clean: Callable[[str], str] = str) -> None:
+        self._clean = clean
         raw = io.FileIO(descriptor, "w", closefd=False)
         super().__init__(raw, "utf-8", "backslashreplace", write_through=True)
 
     def write(self, text: str) -> int:
         with contextlib.suppress(OSError):
-            super().write(text)
+            super().write(self._clean(text))
         return len(text)
 
 

@@ -14,6 +14,8 @@ from tokenmill.pipelines.runs.errors import UsageError, line_of
 from tokenmill.pipelines.transforms.sources import PARQUET, Parser, Piece, RowUnreadable, ends_with, raw_rows
 
 SAMPLED = 20
+LONGEST = 1 << 26
+"""Bytes of a row that is looked at."""
 
 
 def columns_of(path: str, name: str) -> dict[str, str] | None:
@@ -27,16 +29,22 @@ def columns_of(path: str, name: str) -> dict[str, str] | None:
             return {
                 field.name: "" if _text(field.type) else str(field.type) for field in pq.ParquetFile(raw).schema_arrow
             }
+    kinds: dict[str, list[type]] = {}
+    bad, rows = None, 0
     try:
-        sample = [values for _, values in itertools.islice(raw_rows(Piece(path, name), None, 1 << 26), SAMPLED)]
+        # One row at a time: a row may be long.
+        for _, values in itertools.islice(raw_rows(Piece(path, name), None, LONGEST), SAMPLED):
+            rows += 1
+            if isinstance(values, RowUnreadable):
+                bad = bad or values
+                continue
+            for column, value in values.items():
+                kinds.setdefault(column, []).extend([type(value)] if value is not None else [])
     except Exception as error:  # each kind of compression has its own
         raise UsageError(f"--input {path}: not readable: {line_of(error)}") from None
-    if not sample:
-        return None
-    good = [values for values in sample if not isinstance(values, RowUnreadable)]
-    if not good:
-        raise UsageError(f"--input {path}: {sample[0]} in its first rows")
-    return {column: _kind([row.get(column) for row in good]) for column in dict.fromkeys(itertools.chain(*good))}
+    if bad and not kinds:
+        raise UsageError(f"--input {path}: {bad} in its first rows")
+    return {column: _kind(types) for column, types in kinds.items()} if rows else None
 
 
 def _text(type: pa.DataType) -> bool:
@@ -48,9 +56,8 @@ def _text(type: pa.DataType) -> bool:
     return any(of_kind(type) for of_kind in kinds)
 
 
-def _kind(values: Sequence[Any]) -> str:
-    there = [value for value in values if value is not None]
-    return "" if not there or any(isinstance(value, str) for value in there) else type(there[0]).__name__
+def _kind(types: Sequence[type]) -> str:
+    return "" if not types or str in types else types[0].__name__
 
 
 def check(path: str, present: dict[str, str], parser: Parser[Any]) -> None:

@@ -19,11 +19,14 @@ from tokenmill.pipelines.runs import input_columns
 from tokenmill.pipelines.runs.errors import UsageError, line_of
 from tokenmill.pipelines.runs.exit import OK, say
 from tokenmill.pipelines.runs.folder import KINDS, MANIFEST
+from tokenmill.pipelines.transforms.bounded import check_parquet
 from tokenmill.pipelines.transforms.files import absolute, is_local
 from tokenmill.pipelines.transforms.sources import FORMATS, PARQUET, TEXT, Parser, Piece, ends_with, raw_rows
 
 HASHED_BYTES = 4_000_000_000
 """Local input up to this size is identified by its content, more (or remote input) by names, sizes and times."""
+COUNTED_LINE = 1 << 20
+"""Bytes of a line that are held where lines are only counted."""
 PIECES, SMALLEST_PIECE, LARGEST_PIECE = 64, 1 << 15, 1 << 23
 """A file is cut into about so many pieces, within these sizes in bytes, so that all workers get their share of it."""
 
@@ -209,7 +212,7 @@ def _pieces(
             break
         if ends_with(file.path, PARQUET):
             first = 0
-            for group, rows in enumerate(_row_groups(file.path)):
+            for group, rows in enumerate(_row_groups(file.path, file.size)):
                 take = rows if left is None else min(left, rows)
                 if take:
                     pieces.append(Piece(file.path, file.name, group, first, take))
@@ -230,7 +233,7 @@ def _pieces(
                 if left == 0:
                     break
                 piece = dataclasses.replace(whole, rows=left)
-                rows = sum(1 for _ in raw_rows(piece, (), 1 << 62))
+                rows = sum(1 for _ in raw_rows(piece, (), COUNTED_LINE))
                 pieces.append(piece)
                 total = None if total is None else total + rows
                 left -= rows
@@ -248,12 +251,13 @@ def _cut(file: InputFile, lines: _Lines | None) -> list[Piece]:
     ]
 
 
-def _row_groups(path: str) -> list[int]:
+def _row_groups(path: str, size: int) -> list[int]:
     try:
         with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as raw:
-            metadata = pq.ParquetFile(raw).metadata
+            metadata = pq.read_metadata(raw)
+            check_parquet(metadata, size)
             return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise UsageError(f"--input {path}: not readable as Parquet: {line_of(error)}") from None
 
 

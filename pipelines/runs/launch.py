@@ -7,7 +7,7 @@ import dataclasses
 import os
 import tempfile
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,8 @@ from tokenmill import COMMAND as PROGRAM
 
 SHARD_BYTES = 64_000_000
 """Input bytes per output shard, all rephrasings counted."""
+LEAST_ROOM = 1 << 18
+"""Bytes that must fit among the temporary files for a run to begin."""
 FEW, SMALL_SHARD_BYTES = 16, 1_000_000
 """A smaller job makes a few files all the same, since each is written by one worker."""
 
@@ -117,7 +119,7 @@ def _launch(job: Job, options: RunOptions, beam_args: Sequence[str]) -> int:
 
         estimate.show(job, found, options)
         return OK
-    with tempfile.TemporaryDirectory(prefix="tokenmill-") as state:
+    with _temporary() as state:
         models = models_of(job, options, state)
         with recordings.kept(models, options):
             if options.preview:
@@ -127,6 +129,23 @@ def _launch(job: Job, options: RunOptions, beam_args: Sequence[str]) -> int:
             out = OutputFolder(options.folder)
             with out.locked():
                 return _run(job, options, beam_args, found, models, out)
+
+
+@contextlib.contextmanager
+def _temporary() -> Iterator[str]:
+    """A folder for what the processes of this run tell each other.
+
+    Raises:
+        UsageError: there is no room for it.
+    """
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="tokenmill-", ignore_cleanup_errors=True)
+        Path(folder.name, "room").write_bytes(b"x" * LEAST_ROOM)
+        Path(folder.name, "room").unlink()
+    except OSError as error:
+        raise UsageError(f"TMPDIR {tempfile.gettempdir()}: {error.strerror or error}; name another folder") from None
+    with folder as name:
+        yield name
 
 
 def _found(job: Job, options: RunOptions) -> inputs.Inputs:

@@ -24,6 +24,7 @@ from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.folder import OutputFolder, an_example, count_column
 from tokenmill.pipelines.runs.job import Job
 from tokenmill.pipelines.runs.options import RunOptions
+from tokenmill.pipelines.runs.terminal import harmless
 from tokenmill.pipelines.transforms import FAILED
 from tokenmill.schemas.manifest import Manifest
 
@@ -122,15 +123,15 @@ def fingerprint_of(shape: Mapping[str, Any], models: list[dict[str, Any]], used:
 
 def tell(manifest: Manifest, out: OutputFolder, *lines: str) -> None:
     """Print how a run came out, why rows were refused or failed, and where everything is."""
-    print(*lines, sep="\n")
+    print(*map(harmless, lines), sep="\n")
     for what, found in (("refused for", manifest.reasons), ("failed with", manifest.errors)):
         if found:
-            print(f"{what}: " + ", ".join(f"{reason} {n:,}" for reason, n in list(found.items())[:8]))
+            print(f"{what}: " + harmless(", ".join(f"{reason} {n:,}" for reason, n in list(found.items())[:8])))
     if manifest.errors:
         error = next(iter(manifest.errors))
         shards = [out.at(file["file"]) for file in manifest.files if file["file"].startswith(f"{FAILED}/")]
         message = an_example(shards, error)
-        print(f"  {error}, such as: {one_line(masked_text(message), 300)}")
+        print(f"  {error}, such as: {harmless(one_line(masked_text(message), 300))}")
     print(f"report  {out.at('report.html')}\ndata    {out.at('data')}\ncard    {out.at('README.md')}")
     for role, calls in manifest.calls.items():
         if isinstance(calls, dict) and calls.get("estimated"):

@@ -9,7 +9,6 @@ everything that no run writes. The token comes from `HF_TOKEN` or `hf auth login
 from __future__ import annotations
 
 import hashlib
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,20 +16,34 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
+import yaml
 from tokenmill.pipelines.report.formatting import one_line, size
 from tokenmill.pipelines.report.masking import masked_text
 from tokenmill.pipelines.runs.errors import RunFailed, UsageError
+from tokenmill.pipelines.runs.terminal import harmless
 from tokenmill.schemas.flags import Options, flag
 from tokenmill.schemas.manifest import Manifest
 
 PAGES = ("README.md", "manifest.json", "report.html")
-PICTURES = "coverage/*.png"
-"""Shown by the card of tools."""
+CARD = "README.md"
 PUBLISHED = ("data", "rejected")
 STALE = [f"{folder}/*.parquet" for folder in PUBLISHED]
 """An earlier, larger run leaves shards in the repository that the card's patterns would read as rows of this one."""
+PICTURES = "coverage/*.png"
+MAX_PAGE = 64_000_000
+"""Bytes of a page: more is none of ours."""
+
+
+@dataclass
+class _File:
+    """What every entry of a manifest's files and pages has."""
+
+    file: str
+    bytes: int
+    sha256: str
 
 
 @dataclass(frozen=True)
@@ -74,14 +87,21 @@ def read_manifest(out: Path) -> Manifest:
     Raises:
         UsageError: there is none, so the run is not finished, or it is none of ours.
     """
+    from pydantic import TypeAdapter
+
     path = Path(out) / "manifest.json"
     try:
-        return Manifest(**json.loads(path.read_bytes()))
+        content = path.read_bytes() if path.stat().st_size <= MAX_PAGE else b""
+        manifest = Manifest(**orjson.loads(content))
+        TypeAdapter(Manifest).validate_json(content, strict=True)
+        for entry in (*manifest.files, *manifest.pages):
+            TypeAdapter(_File).validate_python(entry)
+        return manifest
     except FileNotFoundError:
         hint = "repeat its command to finish it" if Path(out).is_dir() else "there is no such folder on this machine"
         raise UsageError(f"{out} holds no finished run (no manifest.json): {hint}") from None
-    except (ValueError, TypeError) as error:
-        raise UsageError(f"{path} is no manifest of a run: {one_line(error)}") from None
+    except (ValueError, TypeError, RecursionError) as error:
+        raise UsageError(f"{path} is no manifest of a run: {one_line(error, 200)}") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
 
@@ -98,10 +118,9 @@ def check_shards(out: Path, manifest: Manifest) -> None:
         raise UsageError(f"{out / extra} is not in the manifest: not part of this run, remove it")
     for name, entry in sorted(listed.items()):
         path = out / name
-        if not path.is_file() or not path.resolve().is_relative_to(out.resolve()):
+        if path.parent.name not in (*PUBLISHED, "failed") or not _lies_in(out, name):
             raise UsageError(f"{path} is in the manifest but not in the folder")
-        if path.stat().st_size != entry["bytes"] or _sha256(path) != entry["sha256"]:
-            raise UsageError(f"{path} is not what the run wrote: its SHA-256 differs from the manifest's")
+        _check_hash(path, entry)
         try:
             rows = pq.read_metadata(path).num_rows
         except (pa.ArrowException, OSError) as error:
@@ -110,11 +129,46 @@ def check_shards(out: Path, manifest: Manifest) -> None:
             raise UsageError(f"{path} has {rows:,} rows where the manifest says {entry['rows']:,}")
 
 
-def plan(out: Path, repo_id: str, *, private: bool = False, revision: str | None = None) -> Publication:
+def check_pages(out: Path, manifest: Manifest, edited_card: bool = False) -> None:
+    """Compare card, report and pictures with the manifest, and look for credentials in what of them is text.
+
+    Args:
+        edited_card: take the card as it is now.
+
+    Raises:
+        UsageError: a page is missing, no file of the folder, not what the run wrote, or shows a credential.
+    """
+    listed = {entry["file"]: entry for entry in manifest.pages}
+    present = {path.relative_to(out).as_posix() for path in out.glob(PICTURES)}
+    for extra in sorted(present - listed.keys()):
+        raise UsageError(f"{out / extra} is not in the manifest: not part of this run, remove it")
+    missing = [name for name in PAGES if not (out / name).exists()]
+    if missing:
+        raise UsageError(f"{out} has no {' and no '.join(missing)}: repeat the run's command, which writes them")
+    for name in sorted({*PAGES, *listed}):
+        path = out / name
+        if not _lies_in(out, name):
+            raise UsageError(f"{path} is a link, or not there: only files of the run's own folder are published")
+        if path.stat().st_size > MAX_PAGE:
+            raise UsageError(f"{path} has {path.stat().st_size:,} bytes, more than a page")
+        if name in listed and not (name == CARD and edited_card):
+            _check_hash(path, listed[name], " Publish an edited card with --edited-card" if name == CARD else "")
+        elif name not in listed and name != "manifest.json" and not (name == CARD and edited_card):
+            raise UsageError(
+                f"{path} is not in the manifest, which an earlier Tokenmill wrote: repeat the run's command with "
+                "--overwrite; its answers are in the cache"
+            )
+        if path.suffix != ".png":
+            _check_credentials(path)
+
+
+def plan(
+    out: Path, repo_id: str, *, private: bool = False, revision: str | None = None, edited_card: bool = False
+) -> Publication:
     """Check a run and list what would be published, without network.
 
     Raises:
-        UsageError: a bad repository name, a run that is unfinished, altered or kept nothing, a credential in the manifest.
+        UsageError: a bad repository name, a run that is unfinished, altered or kept nothing, a credential in a page.
     """
     from huggingface_hub import DatasetCard
     from huggingface_hub.errors import HFValidationError
@@ -132,15 +186,13 @@ def plan(out: Path, repo_id: str, *, private: bool = False, revision: str | None
     for where, value in _leaves(manifest.as_dict(), ""):
         if masked_text(value) != value:
             raise UsageError(f"{out / 'manifest.json'}: {where} looks like a credential; remove it before publishing")
-    missing = [page for page in PAGES if not (out / page).is_file()]
-    if missing:
-        raise UsageError(f"{out} has no {' and no '.join(missing)}: repeat the run's command, which writes them")
+    check_pages(out, manifest, edited_card)
     try:
-        metadata = DatasetCard.load(out / "README.md").data.to_yaml()
-    except (ValueError, TypeError) as error:
-        raise UsageError(f"{out / 'README.md'} has no valid metadata: {one_line(error)}") from None
+        metadata = DatasetCard.load(out / CARD).data.to_yaml()
+    except (ValueError, TypeError, AttributeError, LookupError, RecursionError, yaml.YAMLError) as error:
+        raise UsageError(f"{out / CARD} has no valid metadata: {one_line(error, 200)}") from None
     shards = [entry["file"] for entry in manifest.files if entry["file"].split("/")[0] in PUBLISHED]
-    pictures = [p.relative_to(out).as_posix() for p in sorted(out.glob(PICTURES)) if not p.is_symlink()]
+    pictures = sorted(entry["file"] for entry in manifest.pages if entry["file"] not in PAGES)
     going = [*PAGES, *pictures, *sorted(shards)]
     return Publication(
         repo_id=repo_id,
@@ -163,19 +215,21 @@ def publish(
     dry_run: bool = False,
     token: str | None = None,
     revision: str | None = None,
+    edited_card: bool = False,
 ) -> Publication:
     """Upload a finished run as a dataset repository, created where it does not exist.
 
     Args:
         token: default: `HF_TOKEN` or the one saved by `hf auth login`.
         revision: branch to commit to, created where it does not exist; default `main`.
+        edited_card: publish the card as it was edited after the run.
 
     Raises:
         UsageError: see `plan`; or no token; or `private` is asked for and the repository exists and is public.
         RunFailed: the Hub cannot be reached or refuses. Repeating the call resumes the upload.
     """
     out = Path(out)
-    publication = plan(out, repo_id, private=private, revision=revision)
+    publication = plan(out, repo_id, private=private, revision=revision, edited_card=edited_card)
     if dry_run:
         return publication
     from huggingface_hub import DatasetCard, HfApi, get_token
@@ -217,6 +271,7 @@ class PublishOptions(Options):
     repo_id: str = flag(metavar="ORG/NAME", help="dataset repository on the Hub")
     private: bool = flag(False, help="create the repository private")
     revision: str | None = flag(None, metavar="BRANCH", help="branch to commit to (default: main)")
+    edited_card: bool = flag(False, help="publish README.md as it was edited after the run")
     dry_run: bool = flag(False, help="show exactly what would go, without network")
 
 
@@ -227,18 +282,44 @@ def run(options: PublishOptions, beam_args: Sequence[str] = (), command: Sequenc
         return 2
     try:
         done = publish(
-            options.dir, options.repo_id, private=options.private, dry_run=options.dry_run, revision=options.revision
+            options.dir,
+            options.repo_id,
+            private=options.private,
+            dry_run=options.dry_run,
+            revision=options.revision,
+            edited_card=options.edited_card,
         )
     except (UsageError, RunFailed) as error:
-        print(f"publish: {error}", file=sys.stderr)
+        print(f"publish: {harmless(str(error))}", file=sys.stderr)
         return 1
-    print(done)
+    print(harmless(str(done)))
     if options.dry_run:
         print("dry run: nothing was sent")
     return 0
 
 
 COMMAND = SimpleNamespace(options=PublishOptions, run=run)
+
+
+def _lies_in(out: Path, name: str) -> bool:
+    """Whether a name is that of an ordinary file of a folder, reached through no link."""
+    path = out / name
+    return path.is_file() and path.resolve() == out.resolve() / name
+
+
+def _check_hash(path: Path, entry: dict[str, Any], hint: str = "") -> None:
+    if path.stat().st_size != entry["bytes"] or _sha256(path) != entry["sha256"]:
+        raise UsageError(f"{path} is not what the run wrote: its SHA-256 differs from the manifest's.{hint}")
+
+
+def _check_credentials(path: Path) -> None:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8") from None
+    if masked_text(text) != text:
+        number = next((n for n, line in enumerate(text.splitlines(), 1) if masked_text(line) != line), 0)
+        raise UsageError(f"{path}: line {number} shows what looks like a credential; remove it before publishing")
 
 
 def _sha256(path: Path) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import os
 import re
 import shutil
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -180,6 +182,13 @@ def _interrupted(error: BaseException | None) -> bool:
     return False
 
 
+def _no_room(error: BaseException, seen: Sequence[str]) -> bool:
+    """Whether a disk was full. Those of the output and of the cache say so themselves; what is left is that of temporary
+    files, on which Beam and our own workers talk to each other."""
+    full = os.strerror(errno.ENOSPC)
+    return getattr(error, "errno", None) == errno.ENOSPC or any(full in text for text in seen)
+
+
 _RAISED = re.compile(r"tokenmill\.inference\.errors\.(\w+): (.*?)(?: \[while running |\\n|\n|$)")
 
 
@@ -203,6 +212,11 @@ def _stopped(error: Exception, state: str) -> Exception:
             chain = chain.__cause__ or chain.__context__
         match = next((m for text in seen for m in [_RAISED.search(text)] if m), None)
         if match is None:
+            if _no_room(error, seen):
+                return RunStopped(
+                    f"{tempfile.gettempdir()} is full (No space left on device); make room there, or name another folder "
+                    "in TMPDIR, and repeat the command to go on"
+                )
             line = next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
             return RunFailed(f"the pipeline broke: {line.strip()[:500]} ({DEBUG}=1 shows all of it)")
         kind, message = match.groups()

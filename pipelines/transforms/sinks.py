@@ -22,6 +22,7 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.windowed_value import WindowedValue
 from tokenmill.inference.errors import RunStopped
+from tokenmill.inference.redaction import redacted
 from tokenmill.pipelines.transforms.files import replace_file
 from tokenmill.schemas.columns import arrow_schema
 from tokenmill.schemas.draws import digest
@@ -191,7 +192,8 @@ def _read_runs(runs: Iterable[Run]) -> Iterator[bytes]:
 
 def _as_json(row: Any) -> bytes:
     # In a process that has not imported a row's type, Beam decodes it as a named tuple of its own making.
-    return orjson.dumps(row, default=lambda part: part._asdict(), option=orjson.OPT_APPEND_NEWLINE)
+    # What an endpoint was sent it may repeat, in a refusal or in an answer.
+    return redacted(orjson.dumps(row, default=lambda part: part._asdict(), option=orjson.OPT_APPEND_NEWLINE))
 
 
 def read_rows(lines: bytes, row_type: type) -> pa.Table:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
-import io
 import json
 import zlib
 from collections.abc import Iterable, Iterator
@@ -13,12 +11,12 @@ from typing import Any, BinaryIO, Generic, Protocol, TypeVar
 
 import apache_beam as beam
 import orjson
-import pyarrow.parquet as pq
 import zstandard
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import Metrics
 from tokenmill.pipelines.transforms import FAILED, NAMESPACE
+from tokenmill.pipelines.transforms.bounded import BLANK, parquet_values, unpacked
 from tokenmill.schemas.documents import FailedRow, failed_row
 
 Row = TypeVar("Row", covariant=True)
@@ -91,19 +89,15 @@ def ends_with(path: str, suffixes: str | tuple[str, ...]) -> bool:
 
 
 def open_input(path: str) -> BinaryIO:
-    """The decompressed bytes of a file on any Beam filesystem."""
+    """The decompressed bytes of a file on any Beam filesystem. Reading raises ValueError where they are out of proportion."""
     raw = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
-    if ends_with(path, ".gz"):
-        return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]  # a BinaryIO in all but name
-    if ends_with(path, ".zst"):
-        return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True), 1 << 20)
-    return raw
+    return next((unpacked(raw, kind) for kind in ("gz", "zst") if ends_with(path, f".{kind}")), raw)
 
 
 def raw_rows(piece: Piece, columns: tuple[str, ...] | None, max_bytes: int) -> RawRows:
     """Every row of a piece, in order."""
     if ends_with(piece.path, PARQUET):
-        rows: RawRows = _parquet_rows(piece, columns)
+        rows: RawRows = _parquet_rows(piece, columns, max_bytes)
     elif ends_with(piece.path, JSONL):
         rows = _jsonl_rows(piece, max_bytes)
     else:
@@ -120,23 +114,18 @@ def raw_rows(piece: Piece, columns: tuple[str, ...] | None, max_bytes: int) -> R
         yield number, RowUnreadable("unreadable_file", f"the file cannot be read from here on: {message}")
 
 
-def _parquet_rows(piece: Piece, columns: tuple[str, ...] | None) -> Iterator[tuple[int, dict[str, Any]]]:
+def _parquet_rows(piece: Piece, columns: tuple[str, ...] | None, max_bytes: int) -> RawRows:
     with FileSystems.open(piece.path, compression_type=CompressionTypes.UNCOMPRESSED) as raw:
-        file = pq.ParquetFile(raw)
-        present = [c for c in columns if c in file.schema_arrow.names] if columns is not None else None
-        groups = range(file.num_row_groups) if piece.row_group < 0 else [piece.row_group]
-        number = piece.first_row
-        for batch in file.iter_batches(batch_size=512, row_groups=list(groups), columns=present):
-            for values in batch.to_pylist():
-                yield number, values
-                number += 1
+        groups = None if piece.row_group < 0 else [piece.row_group]
+        for number, values in enumerate(parquet_values(raw, groups, columns, max_bytes), piece.first_row):
+            yield number, _too_long(values, max_bytes, b"") if isinstance(values, int) else values
 
 
 def _jsonl_rows(piece: Piece, max_bytes: int) -> RawRows:
     with open_input(piece.path) as file:
         if piece.offset:
             file.seek(piece.offset)
-        number, position = piece.first_row - 1, piece.offset
+        number, position, blank = piece.first_row - 1, piece.offset, 0
         while (piece.end < 0 or position < piece.end) and (line := file.readline(max_bytes + 1)):
             number += 1
             position += len(line)
@@ -149,7 +138,12 @@ def _jsonl_rows(piece: Piece, max_bytes: int) -> RawRows:
                     position += len(line)
                 yield number, _too_long(size, max_bytes, start)
             elif line and not line.isspace():
+                blank = 0
                 yield number, _json_object(line)
+            else:
+                blank += 1
+                if blank > BLANK:
+                    raise ValueError(f"more than {BLANK:,} blank lines in a row")
 
 
 def _json_object(line: bytes) -> dict[str, Any] | RowUnreadable:

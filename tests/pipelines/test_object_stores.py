@@ -63,7 +63,7 @@ def test_what_an_earlier_try_left_is_not_counted(out):
         put(out.at(".unfinished", "data", f"shard-{number:05d}.parquet"))
     out.write(".unfinished/data/run-0.jsonl.zst", b"rows")
     out.begin()
-    assert names(out) == []
+    assert names(out) == [".unfinished/tokenmill.json"]
     put(out.at(".unfinished", "data", "shard-00000.parquet"))
     assert out.unfinished("data") == [out.at(".unfinished", "data", "shard-00000.parquet")]
 
@@ -93,6 +93,7 @@ def test_data_that_no_run_made_is_left_alone(out):
 
 def test_what_a_store_does_not_delete_is_not_taken_for_gone(bucket, monkeypatch):
     out = OutputFolder(bucket)
+    out.begin()
     put(out.at(".unfinished", "data", "shard-00000.parquet"))
     monkeypatch.setattr(
         Bucket, "delete", lambda self, paths: None

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -96,8 +97,12 @@ class Installer:
                         f"installed it takes {size // MIB} MiB, over the limit of {self.max_bytes // MIB}"
                     )
                 describe = _describe_pypi if server.pypi else _describe_npm
-                (folder / _DONE).write_text(json.dumps(describe(folder, name)))
+                told = describe(folder, name)
+                _check_integrity(folder, server)
+                (folder / _DONE).write_text(json.dumps({**told, "tree": _tree_hash(folder)}))
         told = json.loads((folder / _DONE).read_text())
+        if told.get("tree") != _tree_hash(folder):
+            raise InstallFailed(f"{folder} was changed after the installation; remove it, and it is installed anew")
         entry = _entry(server, name, told["entries"])
         mounts = (Mount(str(folder), inside),)
         if server.pypi:
@@ -127,11 +132,13 @@ class Installer:
         await self._run(
             ["/opt/uv", "venv", *quiet, "--python", python, "--allow-existing", inside], server, (uv, *mounts)
         )
-        await self._run(
-            [*install, *before, f"{server.pypi}=={server.version}"],
-            server,
-            (uv, *mounts),
-        )
+        wanted = [f"{server.pypi}=={server.version}"]
+        if server.sha256:  # which uv compares, as it does with every hash that it is given
+            pinned = self.store.absolute() / "cache" / f"{server.sha256}.txt"
+            pinned.write_text(f"{wanted[0]} --hash=sha256:{server.sha256}\n")
+            pinned.chmod(0o644)
+            wanted = ["--requirements", f"{_INSIDE}/cache/{pinned.name}"]
+        await self._run([*install, *before, *wanted], server, (uv, *mounts))
 
     async def _npm(self, server: Server, inside: str) -> None:
         before = [f"--before={server.before}"] if server.before else []
@@ -156,6 +163,40 @@ class Installer:
         if done.exceeded or done.returncode:
             why = f"over the limit of {done.exceeded}" if done.exceeded else _complaint(done.stderr)
             raise InstallFailed(why or f"{Path(argv[0]).name} ended with code {done.returncode}")
+
+
+def _check_integrity(folder: Path, server: Server) -> None:
+    """
+    Raises:
+        InstallFailed: npm installed another archive than the one that is pinned. None of its code has run.
+    """
+    if not server.integrity:
+        return
+    try:
+        lock = json.loads((folder / "node_modules" / ".package-lock.json").read_text(encoding="utf-8"))
+        found = str(lock["packages"][f"node_modules/{server.npm}"].get("integrity"))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        found = "none"
+    if found != server.integrity:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise InstallFailed(
+            f"its archive is not the pinned one: integrity {found[:100]} in place of {server.integrity}"
+        )
+
+
+def _tree_hash(folder: Path) -> str:
+    """SHA-256 over the names and contents of all that is installed. Links count by where they lead."""
+    sha = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.name == _DONE and path.parent == folder:
+            continue
+        name = path.relative_to(folder).as_posix().encode("utf-8", "surrogateescape")
+        if path.is_symlink():
+            sha.update(b"link %s\0%s\0" % (name, os.fsencode(path.readlink())))
+        elif path.is_file():
+            with path.open("rb") as file:
+                sha.update(b"file %s\0%s\0" % (name, hashlib.file_digest(file, "sha256").digest()))
+    return sha.hexdigest()
 
 
 @contextlib.contextmanager

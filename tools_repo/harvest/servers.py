@@ -25,6 +25,8 @@ _PYPI = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(\[[A-Za-z0-9,._-]+
 _NPM = re.compile(r"(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]{0,60}")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_INTEGRITY = re.compile(r"sha512-[A-Za-z0-9+/]{86}==")
 _WAYS = ("pypi", "npm", "command", "url")
 
 
@@ -51,6 +53,10 @@ class Server:
     """Folders of this machine that a `command` sees, read-only."""
     before: str = ""
     """Date (YYYY-MM-DD): dependencies are resolved as the registry stood then."""
+    sha256: str = ""
+    """Of the package's wheel, for `pypi`: another file under this version is not installed."""
+    integrity: str = ""
+    """Of the package's archive as npm writes it (`sha512-…`), for `npm`; another one is not kept."""
     category: str = ""
     license: str = ""
 
@@ -64,6 +70,8 @@ class Server:
             ("npm", _NPM),
             ("version", _VERSION),
             ("before", _DATE),
+            ("sha256", _SHA256),
+            ("integrity", _INTEGRITY),
         )
         for name, pattern in checks:
             value = getattr(self, name)
@@ -71,6 +79,8 @@ class Server:
                 raise ServerInvalid(f"server {self.name!r}: {name} {value!r} is not of the form {pattern.pattern}")
         if (self.pypi or self.npm) and not self.version:
             raise ServerInvalid(f"server {self.name!r}: a package needs its version")
+        if (self.sha256 and not self.pypi) or (self.integrity and not self.npm):
+            raise ServerInvalid(f"server {self.name!r}: sha256 goes with pypi, integrity with npm")
         if self.url and not self.url.startswith(("http://", "https://")):
             raise ServerInvalid(f"server {self.name!r}: url must begin with http:// or https://")
 

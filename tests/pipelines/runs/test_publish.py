@@ -14,6 +14,7 @@ from tokenmill.pipelines.report.card import write_card
 from tokenmill.pipelines.report.html import write_report
 from tokenmill.pipelines.runs import publish as publishing
 from tokenmill.pipelines.runs.errors import RunFailed, UsageError
+from tokenmill.pipelines.runs.finish import seal
 
 from tests.pipelines.report import finished_run
 from tests.pipelines.runs.fake_hub import FakeHub, serve
@@ -28,6 +29,8 @@ def out(tmp_path: Path) -> Path:
     manifest = finished_run.build(out)
     write_card(out, manifest)
     write_report(out, manifest)
+    seal(out, manifest)
+    (out / "manifest.json").write_text(json.dumps(manifest.as_dict()))
     return out
 
 
@@ -170,7 +173,7 @@ class TestUpload:
         card = out / "README.md"
         card.write_text(card.read_text().replace("license:", "licence:", 1))
         with pytest.raises(RunFailed, match="does not accept the card: no license"):
-            publishing.publish(out, REPO, token=hub.token)
+            publishing.publish(out, REPO, token=hub.token, edited_card=True)
         assert not hub.exists
 
     def test_replaces_shards_of_an_earlier_run(self, out, hub):

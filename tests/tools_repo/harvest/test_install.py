@@ -1,12 +1,14 @@
 """Installing packages with the real uv and npm, from registries on this machine."""
 
 import asyncio
+import base64
+import hashlib
 import shutil
 
 import pytest
 from tokenmill.tools_repo.harvest.harvester import Harvester, HarvestFailed
 from tokenmill.tools_repo.harvest.install import Installer, InstallFailed
-from tokenmill.tools_repo.harvest.servers import parse_server
+from tokenmill.tools_repo.harvest.servers import ServerInvalid, parse_server
 from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
 
 from tests.tools_repo.harvest.registries import Registries, npm_package, sdist, wheel
@@ -118,3 +120,46 @@ def test_an_installation_cut_short_is_begun_anew(registries, tmp_path):
     (folder / ".installed.json").unlink()
     next(folder.rglob("tiny_mcp.py")).unlink()
     assert [tool["name"] for tool in harvest(pypi(), tmp_path).tools] == ["refused"]
+
+
+def test_a_package_is_installed_whose_hash_is_the_pinned_one(registries, tmp_path):
+    name, content = wheel()
+    registries.add_python("tiny-mcp", name, content)
+    assert install(pypi(sha256=hashlib.sha256(content).hexdigest()), tmp_path).version == "1.0"
+
+
+def test_another_file_under_the_pinned_version_is_not_installed(registries, tmp_path):
+    registries.add_python("tiny-mcp", *wheel(license="EVIL"))
+    with pytest.raises(InstallFailed, match=r"[Hh]ash mismatch"):
+        install(pypi(sha256=hashlib.sha256(wheel()[1]).hexdigest()), tmp_path)
+    assert not list(tmp_path.rglob("tiny_mcp.py"))
+
+
+@needs_npm
+def test_another_archive_under_the_pinned_version_is_removed(registries, tmp_path):
+    package, content = npm_package()
+    registries.add_node(package, content)
+    pinned = "sha512-" + base64.b64encode(hashlib.sha512(content).digest()).decode()
+    assert install(npm(integrity=pinned), tmp_path / "a").version == "1.0.0"
+    registries.add_node(*npm_package(scripts={"start": "evil"}))
+    with pytest.raises(InstallFailed, match="not the pinned one"):
+        install(npm(integrity=pinned), tmp_path / "b")
+    assert not list((tmp_path / "b" / "npm").rglob("main.js"))
+
+
+def test_a_package_changed_after_its_installation_is_not_started(registries, tmp_path):
+    registries.add_python("tiny-mcp", *wheel())
+    install(pypi(), tmp_path)
+    with next(tmp_path.rglob("tiny_mcp.py")).open("a") as file:
+        file.write("import os\n")
+    with pytest.raises(InstallFailed, match="was changed after the installation"):
+        install(pypi(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"sha256": "abc"}, {"sha256": "A" * 64}, {"integrity": "sha1-abc"}, {"integrity": f"sha512-{'A' * 86}=="}],
+)
+def test_a_pin_that_is_none_is_refused(fields):
+    with pytest.raises(ServerInvalid, match=r"sha256|integrity"):
+        pypi(**fields)

@@ -21,6 +21,7 @@ from importlib import resources
 from typing import Any
 
 import orjson
+from tokenmill.inference.ending import at_end
 from tokenmill.inference.errors import RowError, RunStopped
 from tokenmill.tools_repo.sandbox.base import MIB, Command, Limits, Mount, Running, Sandbox, SandboxUnavailable
 from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap, interpreter
@@ -250,6 +251,7 @@ class Pool:
             words = running.last_words() or running.exceeded or "no explanation"
             await running.stop()
             raise PoolBroken(f"{self.setting.python} does not start in the sandbox: {words[-300:]}")
+        at_end(self, self.close)
         return _Process(running)
 
     async def close(self) -> None:

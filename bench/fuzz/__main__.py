@@ -1,0 +1,200 @@
+"""Fuzz the readers of foreign bytes.
+
+    python -m tokenmill.bench.fuzz --minutes 30                   # each target so long, one after the other
+    python -m tokenmill.bench.fuzz --target rows --minutes 5
+
+The corpus (`corpus.jsonl`) is mutated at random, and where atheris is installed (`pip install atheris`) grown by what reaches new
+code. A crash, a hang of more than `HANG` seconds or a peak above `MEMORY` ends a target with the input that did it, in a file,
+and exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import contextlib
+import resource
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import orjson
+from tokenmill.bench.fuzz.targets import TARGETS, Target
+
+CORPUS = Path(__file__).with_name("corpus.jsonl")
+HANG = 10.0
+"""Seconds of CPU for one input. A machine that is busy is no hang."""
+MEMORY = 2 << 30
+"""Bytes that the process may grow to."""
+LONGEST = 100_000
+TOKENS = (
+    *(
+        b"\x00",
+        b"\xff",
+        b"\\u0000",
+        b"\\ud800",
+        b"[" * 500,
+        b"{" * 500,
+        b"1e999",
+        b"-",
+        b"NaN",
+        b"null",
+        b'""',
+        b"]",
+        b"}",
+    ),
+    *(
+        b"\\frac{",
+        b"^",
+        b"**",
+        b"(" * 300,
+        b"9" * 400,
+        b"0.",
+        b"/0",
+        b"<think>",
+        b"</think>",
+        b"<|im_start|>",
+        b"~1",
+        b"/-",
+    ),
+    *(
+        "\u202e\u200b\u0660\u2044½¼²".encode(),
+        b'"op":"copy"',
+        b'"from":""',
+        b'["F","1/0"]',
+        b"\xef\xbb\xbf",
+        b"\r\n\x1f",
+    ),
+)
+
+
+class Hung(BaseException):
+    """An input took too long. No `Exception`, so that what is fuzzed cannot swallow it."""
+
+
+def seeds(target: str) -> list[bytes]:
+    """The corpus of a target."""
+    lines = map(orjson.loads, CORPUS.read_bytes().splitlines())
+    return [base64.b64decode(line["base64"]) for line in lines if line["target"] == target]
+
+
+def mutated(data: bytes, others: list[bytes], random: Random) -> bytes:
+    """A variation of an input."""
+    made = bytearray(data)
+    for _ in range(random.choice((1, 1, 2, 4, 8))):
+        place = random.randrange(len(made) + 1)
+        end = min(len(made), place + random.choice((1, 1, 2, 8, 64)))
+        kind = random.randrange(7)
+        if kind == 0 and made:
+            made[place % len(made)] ^= 1 << random.randrange(8)
+        elif kind == 1:
+            del made[place:end]
+        elif kind == 2:
+            made[place:place] = random.choice(TOKENS)
+        elif kind == 3:
+            made[place:end] = made[place:end] * random.choice((2, 3, 50, 1000))
+        elif kind == 4:
+            other = random.choice(others)
+            cut = random.randrange(len(other) + 1)
+            made[place:] = other[cut:]
+        elif kind == 5:
+            made[place:end] = random.randbytes(end - place)
+        else:
+            made[place:place] = random.choice(others)[:200]
+    return bytes(made[:LONGEST])
+
+
+@contextlib.contextmanager
+def _alarm() -> Iterator[None]:
+    def hung(*_: Any) -> None:
+        raise Hung(f"more than {HANG:g} s of CPU")
+
+    before = signal.signal(signal.SIGVTALRM, hung)
+    signal.setitimer(signal.ITIMER_VIRTUAL, HANG)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def tried(target: Target, data: bytes) -> str:
+    """What is wrong with how a target took an input; empty for nothing."""
+    try:
+        with _alarm():
+            target.run(data)
+    except target.expected:
+        pass
+    except (Exception, Hung) as error:
+        return f"{type(error).__name__}: {str(error)[:300]}"
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return f"the process has grown to {grown >> 20} MiB" if grown > MEMORY else ""
+
+
+def fuzz(name: str, seconds: float, seed: int) -> tuple[int, bytes, str]:
+    """(inputs tried, the last one, what is wrong with it) of a target."""
+    random, corpus, count = Random(seed), seeds(name), 0
+    for data in corpus:
+        if problem := tried(TARGETS[name], data):
+            return count, data, problem
+    pool, end = list(corpus), time.monotonic() + seconds
+    while time.monotonic() < end:
+        data = mutated(random.choice(pool), pool, random)
+        count += 1
+        if problem := tried(TARGETS[name], data):
+            return count, data, problem
+        if count % 50 == 0:  # walk further from where the corpus is
+            pool[len(corpus) :] = [*pool[len(corpus) :][-200:], data]
+    return count, b"", ""
+
+
+def with_atheris(name: str, seconds: float) -> None:
+    """The same, guided by which code an input reaches. Ends the process: 0, or another code for a finding."""
+    import atheris  # type: ignore[import-untyped]
+
+    target = TARGETS[name]
+
+    def one(data: bytes) -> None:
+        if problem := tried(target, data):
+            raise RuntimeError(problem)
+
+    with tempfile.TemporaryDirectory() as folder:
+        for number, data in enumerate(seeds(name)):
+            Path(folder, str(number)).write_bytes(data)
+        atheris.instrument_all()
+        limits = [f"-max_total_time={seconds:.0f}", f"-max_len={LONGEST}", "-rss_limit_mb=4096", "-timeout=60"]
+        atheris.Setup([sys.argv[0], *limits, folder], one)
+        atheris.Fuzz()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--target", action="append", choices=sorted(TARGETS), help="default: all of them")
+    parser.add_argument("--minutes", type=float, default=1.0, help="for each target")
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--atheris", action="store_true", help="guided by coverage; one target")
+    flags = parser.parse_args()
+    names = flags.target or sorted(TARGETS)
+    if flags.atheris:
+        if len(names) != 1:
+            parser.error("--atheris takes one --target")
+        with_atheris(names[0], flags.minutes * 60)
+    found = 0
+    for name in names:
+        count, data, problem = fuzz(name, flags.minutes * 60, flags.seed)
+        print(f"{name}: {count:,} inputs, {problem or 'nothing found'}", flush=True)
+        if problem:
+            found += 1
+            kept = Path(tempfile.gettempdir(), f"fuzz-{name}-{flags.seed}")
+            kept.write_bytes(data)
+            print(f"  the input is in {kept}", flush=True)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
