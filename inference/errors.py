@@ -43,5 +43,9 @@ class BudgetSpent(RunStopped):
     """The token budget is used up."""
 
 
+class Waiting(RunStopped):
+    """This row waits for an answer that is asked for in a batch; the run goes on with the others and comes back to it."""
+
+
 class CacheBroken(RunStopped):
     """The cache cannot be read or written (disk full, permissions, no Redis)."""

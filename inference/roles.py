@@ -39,6 +39,8 @@ class Models:
     """Ask again what the endpoint refused in an earlier run."""
     state: str = ""
     """Folder for live figures of this run, on this machine; empty for none."""
+    filing: str = ""
+    """Folder into which calls to models with `?batch` are put instead of being made; empty for making them."""
     worker_of: int = 0
     """Process whose death ends this worker too; 0 for none."""
 

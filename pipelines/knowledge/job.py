@@ -124,7 +124,7 @@ def estimate(step: Rephrase, task: RephrasingTask) -> tuple[dict[str, Plan], dic
         fixed = sum(count_tokens(text) for _, text in prompts.load(step.checks.judge.prompt).parts)
         votes = step.checks.judge.votes
         calls = -(-judged // step.judged_tokens) * votes
-        judge = Plan(calls, fixed * calls + round(judged * 2.2) * votes, 100 * calls)
+        judge = Plan(calls, fixed * calls + round(judged * 2.2) * votes, 100 * calls, waves=calls // votes)
         expected["judge"] = judge
         most["judge"] = judge.scaled(tries)
         most["writer"] += writer.scaled(step.repairs)

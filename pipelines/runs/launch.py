@@ -36,6 +36,7 @@ from tokenmill.pipelines.runs.preflight import check_models
 from tokenmill.pipelines.runs.prepare import prepared
 from tokenmill.pipelines.runs.progress import Progress
 from tokenmill.pipelines.runs.runner import choose
+from tokenmill.pipelines.runs.waves import Waves, at_the_driver, batched, check_batches
 from tokenmill.pipelines.transforms.files import whole_path
 from tokenmill.pipelines.transforms.rollout import EXTRA
 from tokenmill.pipelines.transforms.sources import COUNTED_FILES, PARQUET, ends_with
@@ -152,17 +153,23 @@ def _run(
         return _verdict(earlier["counts"])
     begun = Begun()
     runner = choose(beam_args, found, job)
+    check_batches(job, local=runner.local)
     if not runner.local:
         models = _elsewhere(models)
     zygote = runner.zygote(job, models)  # before this process has threads
     try:
-        runtime = runtimes.obtain(models)
+        in_batches, shards = batched(job), _shards(job, found)
+        runtime = runtimes.obtain(at_the_driver(models) if in_batches else models)
         try:
             check_models(runtime)
             out.begin()
             total = found.rows and found.rows * job.tasks_per_row * job.rows_per_task
             with Progress(Path(models.state or "/nonexistent"), total), prepared():
-                counters = runner.execute(job, models, found, out, _shards(job, found), zygote)
+                if in_batches:
+                    waves = Waves(runner, job, models, found, out, shards, runtime, options.batch_below, zygote)
+                    counters = waves.run()
+                else:
+                    counters = runner.execute(job, models, found, out, shards, zygote)
             spent = runtime.run(runtime.client.cache.spent())
         finally:
             runtimes.release(runtime)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tokenmill.inference.pricing import load_prices
+from tokenmill.inference.providers import reasoning
 from tokenmill.inference.roles import Role
 from tokenmill.inference.spec import EMBEDDED, parse_spec
 from tokenmill.pipelines.transforms.records import MAX_ROW_BYTES
@@ -149,6 +150,12 @@ class RunOptions(Options):
     cache: str | None = of_money(
         None, metavar="PATH|URL", help="answers are kept here: a file or redis://… (default: ~/.cache/tokenmill)"
     )
+    batch_below: int = of_money(
+        0,
+        metavar="N",
+        parse=not_negative,
+        help="with ?batch in a SPEC: ask directly, at full price, once fewer than N calls wait",
+    )
     retry_failed: bool = of_money(False, help="ask again what failed or was refused by the endpoint")
     seed: int = flag(0, metavar="N", parse=_in_64_bits, shapes=True, help="of every draw")
 
@@ -223,8 +230,10 @@ def roles(options: RunOptions, *names: str) -> dict[str, Role]:
     chosen = {}
     for name in names:
         spec = getattr(options, f"{_ROLES[name]}llm") or options.llm
+        parsed = parse_spec(spec)
+        told = reasoning(parsed.model, parsed.maker, (parsed.option("effort") if not parsed.managed else "") or "")
         small = EMBEDDED_SAMPLING if is_embedded(spec) else {}
-        chosen[name] = Role(spec, {**small, **getattr(options, f"{_ROLES[name]}sampling")})
+        chosen[name] = Role(spec, {**small, **told, **getattr(options, f"{_ROLES[name]}sampling")})
     return chosen
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import time
@@ -13,6 +14,8 @@ import orjson
 
 REFRESH = 0.5
 PLAIN_EVERY = 10.0
+SAID = "said.txt"
+"""File in the state folder: what else there is to say, in one line."""
 
 
 @dataclass
@@ -22,6 +25,7 @@ class Figures:
     rows: dict[str, int] = field(default_factory=dict)
     calls: dict[str, int] = field(default_factory=dict)
     in_flight: int = 0
+    said: str = ""
 
     @property
     def done(self) -> int:
@@ -35,6 +39,8 @@ class Figures:
 def gather(state: Path) -> Figures:
     """Add up the files that the workers' runtimes write into the state folder."""
     figures = Figures()
+    with contextlib.suppress(OSError):
+        figures.said = (state / SAID).read_text()
     for path in state.glob("[0-9]*.json"):
         try:
             one = orjson.loads(path.read_bytes())
@@ -88,7 +94,7 @@ class Progress:
         left = self._left(done)
         if left is not None:
             parts.append(f"{_clock(left)} left")
-        return " · ".join(parts)
+        return " · ".join([*parts, figures.said] if figures.said else parts)
 
     def _left(self, done: int) -> float | None:
         """Seconds to go at the pace since the first row was done, so that start-up does not count."""
