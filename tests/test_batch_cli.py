@@ -83,27 +83,28 @@ def test_killed_at_any_moment_it_finds_its_batches_and_sends_nothing_twice(tmp_p
 
 
 def test_the_last_few_are_asked_directly(tmp_path):
-    corpus(tmp_path, 6)
+    made = [*documents(6, 4), *({**row, "id": f"short-{row['id']}"} for row in documents(6, 1))]
+    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made))
     with BatchServer(Writer(), working=0.1) as server:
-        spec = f"{server.spec}?batch&poll=0.1"
-        code, _, said = run(command(tmp_path, spec, "out", "--batch-below", "13"), tmp_path)
+        argv = command(tmp_path, f"{server.spec}?batch&poll=0.1", "out", "--no-judge", "--batch-below", "13")
+        code, _, said = run(argv, tmp_path)
         assert code == 0, said
-        judged = manifest(tmp_path / "out")["calls"]["judge"]
-        assert (judged["batched"], judged["paid"]) == (0, 12)
-        assert server.log.requests == 12 + server.log.answered - 12 - sum(server.books.sent.values()) + 12
+        # A call for each first chunk; the six longer documents, twice each, have a second one.
+        calls = manifest(tmp_path / "out")["calls"]["writer"]
+        assert (calls["batched"], calls["paid"], server.log.requests) == (24, 36, 12)
 
 
 def test_a_budget_ends_the_batches_and_a_larger_one_goes_on(tmp_path):
     corpus(tmp_path, 12)
     with BatchServer(Writer(), working=0.1) as server:
         spec = f"{server.spec}?batch&poll=0.1"
-        code, _, said = run(command(tmp_path, spec, "out", "--no-judge", "--max-tokens", "12000"), tmp_path)
+        code, _, said = run(command(tmp_path, spec, "out", "--no-judge", "--max-tokens", "5000"), tmp_path)
         assert code == 3 and "larger --max-tokens" in said
         spent = sum(server.books.sent.values())
-        assert 0 < spent < 24 and server.log.tokens <= 12000
+        assert 0 < spent < 48 and server.log.tokens <= 5000
         code, _, said = run(command(tmp_path, spec, "out", "--no-judge", "--max-tokens", "99000"), tmp_path)
         assert code == 0, said
-        assert server.books.twice == [] and sum(server.books.sent.values()) == 24
+        assert server.books.twice == [] and sum(server.books.sent.values()) == 48
 
 
 def test_an_endpoint_without_a_batch_api_is_one_line(tmp_path):
@@ -116,7 +117,7 @@ def test_an_endpoint_without_a_batch_api_is_one_line(tmp_path):
         assert code == 2 and "leave out ?batch" in said and said.count("\n") == 1
     with BatchServer(lambda body: Reply(404, b'{"error":{"message":"no such model"}}'), working=0.1) as server:
         code, _, said = run(command(tmp_path, f"{server.spec}?batch&poll=0.1", "out2"), tmp_path)
-        assert code == 2 and "no such model" in said
+        assert code == 2 and "no such model" in said, said
 
 
 def test_vllm_run_batch_works_the_same_lines_off_here_and_by_hand(tmp_path):

@@ -119,7 +119,7 @@ class Desk:
     # Sending
 
     async def _send_what_is_new(self, waiting: Mapping[str, Filed]) -> bool:
-        new = {address: call for address, call in waiting.items() if self.ledger.holds(address) is None}
+        new = {a: call for a, call in waiting.items() if not self.ledger.holds(self.counters[call.role].name, a)}
         affordable = await self._affordable(new)
         for counter in self._boxes.values():
             mine = [(a, call) for a, call in affordable.items() if self.counters[call.role].name == counter.name]

@@ -25,7 +25,10 @@ CREATE TABLE IF NOT EXISTS parts (
   part TEXT PRIMARY KEY, box TEXT NOT NULL, batch TEXT NOT NULL, tried REAL NOT NULL,
   place TEXT NOT NULL, pid INTEGER NOT NULL, started TEXT NOT NULL
 );
-CREATE TABLE IF NOT EXISTS lines (address TEXT PRIMARY KEY, part TEXT NOT NULL, role TEXT NOT NULL, bound INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS lines (
+  box TEXT NOT NULL, address TEXT NOT NULL, part TEXT NOT NULL, role TEXT NOT NULL, bound INTEGER NOT NULL,
+  PRIMARY KEY (box, address)
+) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS lines_of ON lines (part);
 """
 
@@ -98,14 +101,14 @@ class Ledger:
         name = uuid.uuid4().hex
         with self._writing() as db:
             held = [
-                (address, name, call.role, call.bound)
+                (box, address, name, call.role, call.bound)
                 for address, call in calls
-                if db.execute("SELECT 1 FROM lines WHERE address = ?", (address,)).fetchone() is None
+                if db.execute("SELECT 1 FROM lines WHERE box = ? AND address = ?", (box, address)).fetchone() is None
             ]
             if held:
-                db.executemany("INSERT INTO lines VALUES (?, ?, ?, ?)", held)
+                db.executemany("INSERT INTO lines VALUES (?, ?, ?, ?, ?)", held)
                 db.execute("INSERT INTO parts VALUES (?, ?, '', 0, ?, ?, ?)", (name, box, *_whereabouts(os.getpid())))
-        return name, {address for address, *_ in held}
+        return name, {address for _, address, *_ in held}
 
     def trying(self, part: str) -> None:
         """From now on there may be a batch of this part."""
@@ -141,11 +144,11 @@ class Ledger:
             rows = self._db.execute("SELECT address, role, bound FROM lines WHERE part = ?", (part,))
             return {address: (role, bound) for address, role, bound in rows}
 
-    def holds(self, address: str) -> str | None:
-        """The part that a call is in."""
+    def holds(self, box: str, address: str) -> bool:
+        """Whether a call is in a part of this box."""
         with self._explained():
-            row = self._db.execute("SELECT part FROM lines WHERE address = ?", (address,)).fetchone()
-            return row[0] if row else None
+            row = self._db.execute("SELECT 1 FROM lines WHERE box = ? AND address = ?", (box, address)).fetchone()
+            return row is not None
 
 
 def _gone(place: str, pid: int, started: str) -> bool:
