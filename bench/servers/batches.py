@@ -84,6 +84,8 @@ class BatchServer(ScriptedServer):
         self.batches: dict[str, _Batch] = {}
         self.files: dict[str, bytes] = {}
         self.downloads = 0
+        self.prompt_tokens = 0
+        """Part of `log.tokens`."""
         self._draw = random.Random(self.batch_faults.seed)
         self._pending: set[str] = set()
         self._answered: set[str] = set()
@@ -207,6 +209,7 @@ class BatchServer(ScriptedServer):
             return reply.status, orjson.loads(reply.body)
         assert isinstance(reply, dict)
         self.log.tokens += reply["usage"]["total_tokens"]
+        self.prompt_tokens += reply["usage"]["prompt_tokens"]
         return 200, reply
 
 

@@ -14,6 +14,8 @@ import orjson
 
 REFRESH = 0.5
 PLAIN_EVERY = 10.0
+WAITING = "waiting"
+"""Rows that wait for answers from a batch."""
 SAID = "said.txt"
 """File in the state folder: what else there is to say, in one line."""
 
@@ -29,7 +31,7 @@ class Figures:
 
     @property
     def done(self) -> int:
-        return sum(self.rows.values())
+        return sum(count for kind, count in self.rows.items() if kind != WAITING)
 
     @property
     def tokens(self) -> int:
@@ -86,6 +88,7 @@ class Progress:
             f"kept {rows.get('data', 0):,}",
             f"refused {rows.get('rejected', 0):,}",
             f"failed {rows.get('failed', 0):,}",
+            *([f"waiting {rows[WAITING]:,}"] if rows.get(WAITING) else []),
             f"in flight {figures.in_flight}",
             f"calls {calls.get('paid', 0):,} + {calls.get('cached', 0):,} cached",
             f"retries {calls.get('retries', 0):,}",
