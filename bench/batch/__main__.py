@@ -71,7 +71,7 @@ def measured(count: int, kills: int, working: float, folder: Path) -> dict[str, 
         estimated = {role: _row(said, role) for role in ("writer", "judge")}
         draw, begun = random.Random(1), time.monotonic()
         for number in range(kills):
-            process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
             before = server.books.batches
             while process.poll() is None and server.books.batches == before and number:
                 time.sleep(0.01)
@@ -80,6 +80,9 @@ def measured(count: int, kills: int, working: float, folder: Path) -> dict[str, 
             while process.poll() is None and not number and not server.books.uploads:
                 time.sleep(0.001)
             time.sleep(draw.random() * 2 * working * bool(number))
+            if process.poll() is not None:
+                assert process.stderr is not None
+                raise SystemExit(f"it ended before it could be killed: {process.stderr.read()[-1000:]}")
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
         subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
