@@ -106,6 +106,7 @@ class Waves:
 
     def _once(self, filing: str) -> dict[str, int]:
         self.out.begin()
+        self._say("")
         for figures in Path(self.models.state).glob("[0-9]*.json"):
             figures.unlink(missing_ok=True)
         models = dataclasses.replace(self.models, filing=filing)
