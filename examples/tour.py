@@ -29,8 +29,9 @@ from tokenmill.judges.facts.check import FactCheck  # noqa: E402
 from tokenmill.judges.form.checks import FormChecks  # noqa: E402
 from tokenmill.judges.form.language import detect  # noqa: E402
 from tokenmill.judges.model.faithfulness import CHECK  # noqa: E402
-from tokenmill.pipelines.knowledge.rephrase import Checks, Rephrase  # noqa: E402
+from tokenmill.pipelines.knowledge.rephrase import Rephrase  # noqa: E402
 from tokenmill.pipelines.knowledge.style_pairs import draw_pairs  # noqa: E402
+from tokenmill.pipelines.knowledge.writing import Checks  # noqa: E402
 from tokenmill.pipelines.rollouts.chunking import Chunk, chunk, count_tokens  # noqa: E402
 from tokenmill.pipelines.transforms.documents import DocumentParser  # noqa: E402
 from tokenmill.schemas.knowledge import RephrasingTask  # noqa: E402

@@ -19,6 +19,8 @@ class Document:
     license: str = column("licence as the input states it, possibly empty")
     source_file: str = column("input file, relative to the inputs' common folder")
     source_row: int = column("0-based row (Parquet), line (JSONL) or 0 (text files) in that file")
+    source: str = column("where it is from, as the input's own `source` column says, possibly empty", default="")
+    url: str = column("its address, as the input's own `url` column says, possibly empty", default="")
 
 
 @dataclass(frozen=True, kw_only=True)

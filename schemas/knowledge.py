@@ -17,6 +17,8 @@ class RephrasingTask:
     rephrasing: int
     style: str
     perspective: str
+    kind: str = "prose"
+    """Kind of document, one of `pipelines.knowledge.content.KINDS`."""
 
     @property
     def id(self) -> str:
@@ -32,10 +34,15 @@ class Rephrasing:
     title: str = column("title of the source document")
     language: str = column("ISO 639-1 code of the text")
     license: str = column("licence of the source document, as the input states it")
+    source: str = column("where the source document is from, as the input's `source` column says")
+    url: str = column("address of the source document, as the input's `url` column says")
     source_id: str = column("identifier of the source document")
     source_file: str = column("input file, relative to the inputs' common folder")
     source_row: int = column("0-based row or line in that file")
     source_text: str = column("the source document")
+    source_kind: str = column(
+        "kind of the source document by its marks, by which styles are chosen: `prose`, `dated`, ..."
+    )
     rephrasing: int = column("0-based index of this rephrasing of the document")
     style: str = column("textual form asked for, a prompt under `prompts/styles`")
     perspective: str = column("viewpoint and reader asked for, a prompt under `prompts/perspectives`")
@@ -43,6 +50,14 @@ class Rephrasing:
     model: str = column("model that rewrote")
     judge_model: str = column("model that judged fidelity, empty when the judge was off")
     seed: int = column("seed of the run")
+    source_tokens: int = column("about how many tokens the source document has, as a common byte-level BPE counts")
+    tokens: int = column("about how many tokens `text` has")
+    length_ratio: float = column("characters of `text` per character of the source document")
+    copy_rate: float = column("share of the word 5-grams of `text` that the source document has")
+    sibling_similarity: float | None = column(
+        "greatest share of word 5-grams in common with another kept rephrasing of the document (Jaccard); null if there is none"
+    )
+    minor_faults: int = column("minor faults that the judge found in `text` and let pass")
     chunks: int = column("number of chunks the document was cut into")
     attempts: int = column("number of rewrites asked for, repairs included")
     prompt_tokens: int = column("tokens sent for this row, judge included, as billed")

@@ -51,6 +51,8 @@ class Verdict:
     reason: str = ""
     """Machine-readable reject reason (`number_added`, `copies_source`, ...); empty exactly when `passed`."""
     findings: tuple[Finding, ...] = ()
+    minor: tuple[Finding, ...] = ()
+    """Those of the findings that are minor: tolerated where it passed."""
 
     def __post_init__(self) -> None:
         if self.passed == bool(self.reason):

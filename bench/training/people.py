@@ -94,7 +94,14 @@ def rephrasing_row(number: int, rephrasing: int) -> Rephrasing:
         "style": "template",
         "model": "templates",
     }
-    empty: dict[str, Any] = {"str": "", "int": 0, "list[str]": [], "list[Judgement]": []}
+    empty: dict[str, Any] = {
+        "str": "",
+        "int": 0,
+        "float": 0.0,
+        "float | None": None,
+        "list[str]": [],
+        "list[Judgement]": [],
+    }
     return Rephrasing(
         **{
             field.name: filled[field.name] if field.name in filled else empty[str(field.type)]

@@ -17,6 +17,8 @@ __all__ = ["CHECK", "SCHEMA", "Claims", "Faithfulness", "JudgeUndecided", "verif
 
 CHECK = "faithfulness"
 OTHER_FORM = "other_form"
+BROKEN_SEAM = "broken_seam"
+SEAM_PROMPT = "judges/faithfulness_seams"
 
 _MAX_CLAIMS = 12  # of each kind in one answer: bounds what a rambling judge costs
 _CLAIM = record(claim=TEXT, source_quote=TEXT, rewrite_quote=TEXT, severity=choice(("minor", "major")))
@@ -24,6 +26,17 @@ _LISTS = {"unsupported": array(_CLAIM, _MAX_CLAIMS), "missing": array(_CLAIM, _M
 _ANSWER = record(question={"type": "integer"}, verdict=choice(("same", "changed", "added", "lost")))
 SCHEMA: dict[str, Any] = record(answers=array(_ANSWER, 12), **_LISTS, form_kept=BOOLEAN, form_fault=TEXT)
 """What a judge of rewrites answers."""
+_SEAM = record(
+    seam={"type": "integer"},
+    fault=choice(("repetition", "contradiction", "missing_link")),
+    claim=TEXT,
+    earlier_quote=TEXT,
+    later_quote=TEXT,
+)
+SEAMS: dict[str, Any] = record(
+    answers=array(_ANSWER, 12), **_LISTS, seams=array(_SEAM, 6), form_kept=BOOLEAN, form_fault=TEXT
+)
+"""The same of a rewrite that was written in parts."""
 _KINDS = {"changed": "unsupported_claim", "added": "unsupported_claim", "lost": "missing_claim"}
 
 
@@ -38,6 +51,7 @@ class Claims(QuotingJudge):
         "unsupported_claim": "Say here what the source says, and no more",
         "missing_claim": "Say what is missing",
         OTHER_FORM: "Keep to the form",
+        BROKEN_SEAM: "Mend the seam to the text before",
     }
 
     def verify(
@@ -48,12 +62,21 @@ class Claims(QuotingJudge):
 
 @dataclass(frozen=True)
 class Faithfulness(Claims):
-    """The judge of rewrites, which also answers questions and looks at the form: refuses with `other_form`, too."""
+    """The judge of rewrites, which also answers questions, looks at the form and at seams: refuses with `other_form` and
+    `broken_seam`, too."""
 
     prompt: str = "judges/faithfulness"
     tolerated_minor: int = 1
+    """Minor faults that it may report of a text that passes."""
 
     schema: ClassVar[dict[str, Any]] = SCHEMA
+
+    @property
+    def prompt_names(self) -> tuple[str, ...]:
+        return (*super().prompt_names, SEAM_PROMPT)
+
+    def schema_of(self, case: Case) -> dict[str, Any]:
+        return SEAMS if case.seams else SCHEMA
 
     def render(self, case: Case) -> list[Message]:
         asked = "\n".join(f"{number}. {defuse(q.text)}" for number, q in enumerate(case.questions, 1))
@@ -63,11 +86,13 @@ class Faithfulness(Claims):
             context=block(case.context, "context"),
             source=fence(case.source, "source"),
             rewrite=fence(case.rewrite, "rewrite"),
+            seams=_seams(case),
             questions=block(asked, "questions"),
+            also=', and "seams"' if case.seams else "",
         )
 
-    def answered(self, answer: dict[str, Any], case: Case) -> list[Claim]:
-        claims = []
+    def examined(self, answer: dict[str, Any], case: Case) -> tuple[list[Claim], list[Misquoted]]:
+        claims, wrong = super().examined(answer, case)
         for item in answer["answers"]:
             kind = _KINDS.get(item["verdict"], "")
             if kind and 1 <= item["question"] <= len(case.questions):
@@ -76,7 +101,43 @@ class Faithfulness(Claims):
                 claims.append(Claim(kind, claim, question.source, question.rewrite, True))
         if case.form and not answer["form_kept"]:
             claims.append(Claim(OTHER_FORM, line(answer["form_fault"]) or case.form, "", "", True))
-        return claims
+        for item in answer["seams"] if case.seams else ():
+            if why := _not_at(item, case):
+                wrong.append(Misquoted(why, True))
+            else:
+                claims.append(_seam_claim(item))
+        return claims, wrong
+
+
+def _seams(case: Case) -> str:
+    """The seams as the judge is shown them; empty where there are none."""
+    if not case.seams:
+        return ""
+    shown = "\n".join(f"{n}. … {line(seam.earlier)} | {line(seam.later)} …" for n, seam in enumerate(case.seams, 1))
+    (message,) = prompts.load(SEAM_PROMPT).render(
+        before=block(case.before, "rewrite-before"), seams=fence(shown, "seams") + "\n"
+    )
+    return message["content"] + "\n\n"
+
+
+def _not_at(item: dict[str, Any], case: Case) -> str:
+    """Why a fault at a seam cannot be used, or an empty string."""
+    if not 1 <= item["seam"] <= len(case.seams):
+        return f"there is no seam {item['seam']}"
+    seam, later, earlier = case.seams[item["seam"] - 1], item["later_quote"], item["earlier_quote"]
+    if not any(stands_in(later, text) for text in (case.rewrite, seam.later)):
+        return f'not in the rewrite: "{line(later)}"'
+    if item["fault"] != "missing_link" and not any(
+        stands_in(earlier, text) for text in (case.rewrite, case.before, seam.earlier)
+    ):
+        return f'not in the text before: "{line(earlier)}"'
+    return ""
+
+
+def _seam_claim(item: dict[str, Any]) -> Claim:
+    before = f' (the text before: "{line(item["earlier_quote"])}")' if item["earlier_quote"].strip() else ""
+    claim = f"{item['fault'].replace('_', ' ')}: {line(item['claim'])}{before}"
+    return Claim(BROKEN_SEAM, claim, "", item["later_quote"], True)
 
 
 def verify(answer: dict[str, Any], source: str, rewrite: str, known: str = "") -> tuple[list[Claim], list[Misquoted]]:

@@ -24,6 +24,9 @@ from tokenmill import prompts
 REPAIR = "structured/repair"
 """Prompt that asks again after an answer that is not the JSON asked for."""
 
+DROPPED = "claims_dropped"
+"""Kind of the finding that counts claims whose quotations are not there."""
+
 
 class JudgeUndecided(RowError):
     """No vote of the judge was usable."""
@@ -49,6 +52,15 @@ class Misquoted(NamedTuple):
     major: bool
 
 
+class Seam(NamedTuple):
+    """Where two parts of a rewrite meet that were written one after the other."""
+
+    earlier: str
+    """The last words of the one,"""
+    later: str
+    """and the first words of the other."""
+
+
 @dataclass(frozen=True)
 class Case:
     """What a vote is about."""
@@ -59,6 +71,9 @@ class Case:
     title: str = ""
     form: str = ""
     questions: tuple[Question, ...] = ()
+    before: str = ""
+    """The rewritten text just before; no source."""
+    seams: tuple[Seam, ...] = ()
 
     @property
     def known(self) -> str:
@@ -134,9 +149,19 @@ class QuotingJudge:
             rewrite=fence(case.rewrite, "rewrite"),
         )
 
-    def answered(self, answer: dict[str, Any], case: Case) -> list[Claim]:
-        """Claims that follow from a vote's answers to questions, where its schema has them."""
-        return []
+    def examined(self, answer: dict[str, Any], case: Case) -> tuple[list[Claim], list[Misquoted]]:
+        """What `verify` says of a vote, and what else its schema has."""
+        return self.verify(answer, case.source, case.rewrite, case.known)
+
+    def schema_of(self, case: Case) -> dict[str, Any]:
+        """What a vote on a case answers."""
+        return self.schema
+
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """Sampling parameters of a vote."""
+        temperature = self.temperature if self.temperature is not None else (0.0 if self.votes == 1 else 0.7)
+        return {"temperature": temperature, "max_tokens": self.max_tokens}
 
     @property
     def prompt_names(self) -> tuple[str, ...]:
@@ -153,15 +178,18 @@ class QuotingJudge:
         title: str = "",
         form: str = "",
         questions: Sequence[Question] = (),
+        before: str = "",
+        seams: Sequence[Seam] = (),
     ) -> Verdict:
         """Judge `rewrite` against `source`. `context` is what a reader already knows: the source before this chunk; `form` is
-        what the writer was asked for, `questions` what code found unmatched.
+        what the writer was asked for, `questions` what code found unmatched; `before` is the rewritten text just before, and
+        `seams` are where the parts meet of which the rewrite is put together.
 
         Raises:
             JudgeUndecided: no vote was usable.
             tokenmill.inference.errors.CallRefused: the endpoint will never answer this.
         """
-        case = Case(source, rewrite, context, title, form, tuple(questions))
+        case = Case(source, rewrite, context, title, form, tuple(questions), before, tuple(seams))
         messages = self.render(case)
         enough = self.votes // 2 + 1
         votes = await self._ask(range(enough), messages, case, ask)
@@ -174,25 +202,22 @@ class QuotingJudge:
         return await together(self._vote(attempt, *case) for attempt in attempts)
 
     async def _vote(self, attempt: int, messages: list[Message], case: Case, ask: Ask) -> Vote:
-        temperature = self.temperature if self.temperature is not None else (0.0 if self.votes == 1 else 0.7)
         conversation = messages
         for again in (False, True):
             try:
                 answer = await ask_json(
                     ask,
                     conversation,
-                    self.schema,
+                    self.schema_of(case),
                     to="judge",
                     tries=self.tries,
                     attempt=attempt,
                     seed=attempt,
-                    temperature=temperature,
-                    max_tokens=self.max_tokens,
+                    **self.sampling,
                 )
             except StructuredAnswerInvalid:
                 return Vote(False)
-            claims, wrong = self.verify(answer.value, case.source, case.rewrite, case.known)
-            claims += self.answered(answer.value, case)
+            claims, wrong = self.examined(answer.value, case)
             # A grave fault is not passed over for a slip in its quotation, whatever else the vote has shown.
             if not any(one.major for one in wrong) if claims else not wrong:
                 return Vote(True, tuple(claims), len(wrong))
@@ -221,7 +246,8 @@ class QuotingJudge:
         score = round(sum(1 / (1 + v.majors + (len(v.claims) - v.majors) / 4) for v in decided) / len(decided), 4)
         findings = tuple(map(self._finding, claims)) + _dropped(sum(vote.dropped for vote in votes))
         reason = "" if passed else next((c.kind for c in claims if c.major), claims[0].kind)
-        return Verdict(self.check, passed, score, reason, findings)
+        minor = tuple(self._finding(claim) for claim in claims if not claim.major)
+        return Verdict(self.check, passed, score, reason, findings, minor)
 
     def _finding(self, claim: Claim) -> Finding:
         weight = "" if claim.major else " (minor)"
@@ -249,4 +275,4 @@ def _distinct(claims: Iterable[Claim]) -> list[Claim]:
 def _dropped(count: int) -> tuple[Finding, ...]:
     if not count:
         return ()
-    return (Finding("claims_dropped", f"(Further claims, dropped because their quotations are not there: {count}.)"),)
+    return (Finding(DROPPED, f"(Further claims, dropped because their quotations are not there: {count}.)"),)

@@ -1,6 +1,6 @@
 """Knowledge rephrasing (Kimi K2 report, section 2.2 and figure 4).
 
-documents | draw styles and perspectives | rewrite chunk by chunk, verify, repair | data, rejected, failed
+documents | draw styles that suit them, and perspectives | rewrite chunk by chunk, verify, repair | data, rejected, failed
 """
 
 from __future__ import annotations
@@ -10,10 +10,14 @@ from dataclasses import dataclass
 
 import apache_beam as beam
 from apache_beam.coders import registry
+from tokenmill.pipelines.knowledge.content import kind_of
 from tokenmill.pipelines.knowledge.rephrase import Rephrase
+from tokenmill.pipelines.knowledge.row_figures import with_similarity
 from tokenmill.pipelines.knowledge.style_pairs import draw_pairs
+from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.transforms.flow import Flow
 from tokenmill.pipelines.transforms.rollout import Rollout
+from tokenmill.pipelines.transforms.sinks import Together
 from tokenmill.schemas.documents import Document
 from tokenmill.schemas.knowledge import RefusedRephrasing, Rephrasing, RephrasingTask
 
@@ -31,8 +35,11 @@ class Knowledge:
 
     def tasks(self, document: Document) -> Iterator[RephrasingTask]:
         """One task for each rephrasing of a document."""
-        for index, (style, perspective) in enumerate(draw_pairs(self.rephrasings, self.step.seed, document.id)):
-            yield RephrasingTask(document, index, style, perspective)
+        tokens = count_tokens(document.text)
+        kind = kind_of(document.text, tokens)
+        drawn = draw_pairs(self.rephrasings, self.step.seed, document.id, kind, tokens)
+        for index, (style, perspective) in enumerate(drawn):
+            yield RephrasingTask(document, index, style, perspective, kind)
 
 
 def build(config: Knowledge, flow: Flow) -> None:
@@ -40,4 +47,5 @@ def build(config: Knowledge, flow: Flow) -> None:
     documents, unreadable = flow.read()
     tasks = documents | "Draw styles" >> beam.FlatMap(config.tasks).with_output_types(RephrasingTask)
     rephrased = tasks | "Rephrase" >> Rollout(config.step, flow.models)
-    flow.write_rolled(rephrased, unreadable, Rephrasing, RefusedRephrasing)
+    siblings = Together("source_id", with_similarity)
+    flow.write_rolled(rephrased, unreadable, Rephrasing, RefusedRephrasing, siblings)

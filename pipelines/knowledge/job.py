@@ -7,16 +7,18 @@ from functools import partial
 
 from tokenmill.inference.spec import parse_spec
 from tokenmill.judges.embedding.similarity import Similarity
+from tokenmill.judges.entailment.check import Entailment
 from tokenmill.judges.model.faithfulness import Faithfulness
 from tokenmill.pipelines.knowledge.dag import Knowledge, build
-from tokenmill.pipelines.knowledge.rephrase import REPAIR_TEMPLATE, Checks, Rephrase
+from tokenmill.pipelines.knowledge.rephrase import Rephrase
 from tokenmill.pipelines.knowledge.style_pairs import draw_pairs, pairs
+from tokenmill.pipelines.knowledge.writing import REPAIR_TEMPLATE, Checks
 from tokenmill.pipelines.runs.embedding import embedder
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command, one
 from tokenmill.pipelines.runs.options import TextOptions, is_embedded, of_checking, of_writing, roles
 from tokenmill.pipelines.transforms.documents import DocumentParser
-from tokenmill.schemas.flags import checked, positive, shaping
+from tokenmill.schemas.flags import UsageError, checked, not_negative, positive, shaping
 from tokenmill.schemas.knowledge import RephrasingTask
 
 from tokenmill import prompts
@@ -29,7 +31,7 @@ USUAL = 2
 class KnowledgeOptions(TextOptions):
     """What `knowledge` may be given."""
 
-    known_columns = ("text", "id", "title", "language", "license")
+    known_columns = ("text", "id", "title", "language", "license", "source", "url")
 
     rephrasings: int = of_writing(
         USUAL,
@@ -39,6 +41,18 @@ class KnowledgeOptions(TextOptions):
         help="rewrites per document, each in another style",
     )
     chunk_tokens: int = of_writing(256, metavar="N", parse=positive, shapes=True, help="target size of a chunk")
+    tolerated_minor: int = of_checking(
+        1,
+        metavar="N",
+        parse=not_negative,
+        shapes=True,
+        help="minor faults that a text may have and still pass the judge",
+    )
+    entailment_model: str | None = of_checking(
+        None,
+        metavar="NAME",
+        help="check each sentence with this NLI cross-encoder of sentence-transformers, on this machine (default: none)",
+    )
     embedding_model: str = of_checking(
         "minilm", metavar="NAME", help="a sentence-transformers model (default: the packaged MiniLM)"
     )
@@ -49,9 +63,9 @@ def job(options: KnowledgeOptions) -> Job:
     """The configured job.
 
     Raises:
-        UsageError: there is no such embedding model.
+        UsageError: there is no such embedding or entailment model.
     """
-    judge = None if options.no_judge else Faithfulness(votes=options.votes)
+    judge = None if options.no_judge else Faithfulness(votes=options.votes, tolerated_minor=options.tolerated_minor)
     chosen = roles(options, "writer", *(["judge"] if judge else []))
     parser = DocumentParser(**options.named_columns())
     step = Rephrase(
@@ -63,6 +77,7 @@ def job(options: KnowledgeOptions) -> Job:
         repairs=options.repairs,
         checks=Checks(
             similarity=None if options.no_similarity else Similarity(embedder(options)),
+            entailment=entailment(options),
             judge=judge,
         ),
     )
@@ -88,18 +103,37 @@ def job(options: KnowledgeOptions) -> Job:
         max_row_bytes=options.max_document_bytes,
         estimate=partial(estimate, step),
         prompts=tuple(used),
+        sampling={
+            "writer": {"temperature": step.temperature, "top_p": step.top_p},
+            **({"judge": judge.sampling} if judge is not None else {}),
+        },
         config={
             **shaping(options),
             "columns": asdict(parser),
             "embedding_model": None if options.no_similarity else options.embedding_model,
+            "entailment_model": options.entailment_model,
             "judge_votes": 0 if judge is None else options.votes,
-            **{
-                name: getattr(step, name)
-                for name in ("tail_tokens", "before_tokens", "judged_tokens", "temperature", "top_p")
-            },
+            **{name: getattr(step, name) for name in ("tail_tokens", "before_tokens", "judged_tokens")},
         },
         notes=tuple(notes),
     )
+
+
+def entailment(options: KnowledgeOptions) -> Entailment | None:
+    """The check by the NLI model that the options name, looked for before a run costs anything; an estimate goes without it.
+
+    Raises:
+        UsageError: no such model, or none for natural-language inference.
+    """
+    if options.entailment_model is None:
+        return None
+    check = Entailment(options.entailment_model)
+    if not options.estimate:
+        try:
+            check.find()
+        except OSError as error:
+            raise UsageError(f"--entailment-model {options.entailment_model}: {error}") from None
+    return check
 
 
 COMMAND = Command("knowledge", KnowledgeOptions, one(job))

@@ -1,51 +1,101 @@
-"""Which styles and perspectives a document is rewritten in."""
+"""Which styles and perspectives a document is rewritten in.
+
+A style says in its front matter what it suits: its `genre` (styles of one genre read alike), the kinds of document
+(`suits`, see `content.KINDS`; left out, all), and the length in `tokens` of the document, from and to.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
+from itertools import count as counting
+from itertools import islice
 
+from tokenmill.pipelines.knowledge.content import KINDS
 from tokenmill.schemas.draws import shuffled
 
 from tokenmill import prompts
 
 
+@dataclass(frozen=True)
+class Style:
+    """What a style's front matter says of its use."""
+
+    name: str
+    genre: str
+    kinds: frozenset[str]
+    least: int
+    most: float
+    """Tokens of a document that it suits."""
+    perspectives: tuple[str, ...]
+    """Those that make sense with it, as prompt names; a perspective may exclude styles."""
+
+    def suits(self, kind: str, tokens: int) -> bool:
+        return kind in self.kinds and self.least <= tokens <= self.most
+
+
 @cache
-def perspectives_by_style() -> dict[str, tuple[str, ...]]:
-    """For every style the perspectives that make sense with it, as prompt names; a perspective may exclude styles."""
-    return {
-        style: tuple(
-            perspective
-            for perspective in prompts.names("perspectives")
-            if style.removeprefix("styles/") not in (prompts.load(perspective).meta.get("excludes") or ())
-        )
-        for style in prompts.names("styles")
-    }
+def styles() -> tuple[Style, ...]:
+    """Every style.
+
+    Raises:
+        prompts.PromptError: a style's front matter names a kind that there is not, or a length that is none.
+    """
+    return tuple(map(_style, prompts.names("styles")))
+
+
+def _style(name: str) -> Style:
+    meta, short = prompts.load(name).meta, name.removeprefix("styles/")
+    kinds = frozenset(meta.get("suits") or KINDS)
+    if unknown := sorted(map(str, kinds - KINDS.keys())):
+        raise prompts.PromptError(f"prompts/{name}.md: suits {', '.join(unknown)}; known kinds are {', '.join(KINDS)}")
+    match meta.get("tokens") or (None, None):
+        case (int() | None as least, int() | None as most):
+            pass
+        case other:
+            raise prompts.PromptError(f"prompts/{name}.md: tokens must be [least, most], not {other!r}")
+    fitting = tuple(
+        p for p in prompts.names("perspectives") if short not in (prompts.load(p).meta.get("excludes") or ())
+    )
+    return Style(name, str(meta.get("genre") or short), kinds, least or 0, most or float("inf"), fitting)
 
 
 def pairs() -> tuple[tuple[str, str], ...]:
     """Every (style, perspective) that makes sense."""
-    return tuple((style, perspective) for style, fitting in perspectives_by_style().items() for perspective in fitting)
+    return tuple((style.name, perspective) for style in styles() for perspective in style.perspectives)
 
 
-def draw_pairs(count: int, seed: int, id: str) -> list[tuple[str, str]]:
-    """`count` different pairs for one document, drawn by hash; no style comes twice before each has come once.
+def draw_pairs(count: int, seed: int, id: str, kind: str = "prose", tokens: int = 1000) -> list[tuple[str, str]]:
+    """`count` different pairs for one document, drawn by hash.
 
+    Styles that suit its kind and length come first, one of each genre before a second of any, and each once before any comes
+    with another perspective; the others only when those are used up.
     The first n of a longer draw are the draw of n, so raising `--rephrasings` keeps the rows already made.
 
     Raises:
         ValueError: more pairs are wanted than there are.
     """
-    fitting = perspectives_by_style()
-    available = sum(map(len, fitting.values()))
-    if count > available:
-        raise ValueError(f"{count} rephrasings were asked for, but there are {available} style-perspective pairs")
-    styles = shuffled(tuple(fitting), seed, id, "styles", first=count)
-    drawn: list[tuple[str, str]] = []
-    turn = 0
-    while len(drawn) < count:
-        for style in styles:
-            perspectives = shuffled(fitting[style], seed, id, style, first=turn + 1)
-            if turn < len(perspectives) and len(drawn) < count:
-                drawn.append((style, perspectives[turn]))
-        turn += 1
-    return drawn
+    if count > len(pairs()):
+        raise ValueError(f"{count} rephrasings were asked for, but there are {len(pairs())} style-perspective pairs")
+    suiting = [style for style in styles() if style.suits(kind, tokens)]
+    others = [style for style in styles() if not style.suits(kind, tokens)]
+    drawn = list(islice(_drawn(suiting, count, seed, id), count))
+    return drawn + list(islice(_drawn(others, count, seed, id), count - len(drawn)))
+
+
+def _drawn(suiting: list[Style], count: int, seed: int, id: str) -> Iterator[tuple[str, str]]:
+    """Every pair of these styles in the order of the draw; of the perspectives of a style, the first `count`."""
+    order = _by_genre(shuffled(suiting, seed, id, "styles"))
+    for turn in range(count):
+        for style in order:
+            perspectives = shuffled(style.perspectives, seed, id, style.name, first=turn + 1)
+            if turn < len(perspectives):
+                yield style.name, perspectives[turn]
+
+
+def _by_genre(order: list[Style]) -> list[Style]:
+    """The styles with those first that are the first of their genre, then the second ones, and so on."""
+    places: dict[str, Iterator[int]] = {}
+    ranked = [(next(places.setdefault(style.genre, counting())), style) for style in order]
+    return [style for _, style in sorted(ranked, key=lambda pair: pair[0])]

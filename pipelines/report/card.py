@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 from tokenmill.pipelines.report import formatting, templates
 from tokenmill.pipelines.report.card_metadata import card_metadata, counted, type_name
+from tokenmill.pipelines.report.diversity import quantile_of
 from tokenmill.pipelines.report.licenses import hub_license, obligations
 from tokenmill.pipelines.report.masking import masked, masked_command, masked_text
 from tokenmill.pipelines.report.stages import stage_line
@@ -44,9 +45,11 @@ def write_card(out: Path, manifest: Manifest, survey: Survey | None = None) -> P
         command=shlex.join(masked_command(manifest.command)),
         config=_settings(manifest.config),
         models=[
-            {**model, "params": _settings(model.get("params") or {}), "spec": masked_text(str(model.get("spec", "")))}
+            {**model, "params": _sampling(model.get("params") or {}), "spec": masked_text(str(model.get("spec", "")))}
             for model in manifest.models
         ],
+        diversity=_diversity(survey),
+        entailment_model=manifest.config.get("entailment_model"),
         funnel=funnel(manifest, survey),
         stages=[stage_line(run) for run in manifest.stages],
         reasons=formatting.by_count(manifest.reasons),
@@ -95,6 +98,31 @@ def _settings(config: dict[str, Any]) -> list[tuple[str, str]]:
         return [(name, "" if value is None else str(value))]
 
     return flat(masked(config), "") if config else []
+
+
+def _sampling(params: dict[str, Any]) -> list[tuple[str, str]]:
+    """Sampling parameters as (name, value); what the user left out is the endpoint's to choose."""
+    return _settings({name: "the endpoint's default" if value is None else value for name, value in params.items()})
+
+
+def _diversity(survey: Survey) -> dict[str, Any] | None:
+    """What the card's section on diversity says; None where there are too few texts."""
+    of = survey.data.diversity
+    texts, sources = of.texts, of.sources
+    if texts is None:
+        return None
+    rows = [
+        ("different word 2-grams per 2-gram", "distinct_2"),
+        ("different word 4-grams per 4-gram", "distinct_4"),
+        ("compression ratio (DEFLATE)", "compression"),
+        ("word 4-grams that another document's text has, too", "self_repetition"),
+    ]
+    return {
+        "texts": texts.texts,
+        "rows": [(told, getattr(texts, name), getattr(sources, name) if sources else None) for told, name in rows],
+        "similarity": [quantile_of(of.similarity, share) for share in (0.5, 0.95)] if of.similarity else None,
+        "copied": [quantile_of(of.copied, share) for share in (0.5, 0.95)] if of.copied else None,
+    }
 
 
 def _columns(schema: pa.Schema | None) -> list[tuple[str, str, str]]:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from tokenmill.pipelines.report.diversity import Diversity
 from tokenmill.pipelines.report.sample_draw import Draw, Sample
 
 Shards = Callable[[str], Iterable[Path]]
@@ -70,6 +71,8 @@ class Rows:
     repaired: int = 0
     """Rows with a refusal among their verdicts."""
     samples: list[Sample] = field(default_factory=list)
+    diversity: Diversity = field(default_factory=Diversity)
+    """Of the texts of `data`."""
 
     @property
     def count(self) -> int:
@@ -128,6 +131,8 @@ def tally_folder(shards: Shards, folder: str, samples: int) -> Rows:
             first = 0
             for batch in shard.iter_batches(batch_size=_BATCH):
                 _count_batch(rows, batch)
+                if folder == "data":
+                    rows.diversity.offer(batch)
                 draw.offer(batch, path, first)
                 first += len(batch)
         draw.fetch()

@@ -67,6 +67,8 @@ class Job:
     """Names of all prompts that the job may use."""
     config: dict[str, Any] = field(default_factory=dict)
     """Every setting that shapes the rows, for the manifest and its fingerprint, beside those that all jobs have."""
+    sampling: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By role, the sampling parameters that the step sends where the user sets no others, for manifest and card."""
     tasks: Callable[[Any], Iterable[Any]] = lambda row: (row,)
     """The step's inputs for one parsed row."""
     tasks_per_row: int = 1

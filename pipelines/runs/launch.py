@@ -141,7 +141,7 @@ def _run(
     job: Job, options: RunOptions, beam_args: Sequence[str], found: inputs.Inputs, models: Models, out: OutputFolder
 ) -> int:
     config = {**job.config, **shaping(options, RunOptions)}
-    served, used = described_models(job.roles), described_prompts(job.prompts)
+    served, used = described_models(job.roles, job.sampling), described_prompts(job.prompts)
     shape = {"job": job.name, "config": config, "inputs": [[f.name, f.stamp] for f in found.files]}
     fingerprint = fingerprint_of(shape, served, used)
     earlier = out.manifest()

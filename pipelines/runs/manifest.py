@@ -74,9 +74,13 @@ def record(job: Job, options: RunOptions, begun: Begun, paths: Mapping[str, list
     )
 
 
-def described_models(roles: Mapping[str, Role]) -> list[dict[str, Any]]:
-    """Who wrote and who judged, for the manifest."""
-    specs = {name: (parse_spec(role.spec), role.params) for name, role in roles.items()}
+def described_models(roles: Mapping[str, Role], sampling: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Who wrote and who judged, for the manifest.
+
+    Args:
+        sampling: the parameters that a job sends by itself, by role; those of the roles are laid over them, as for each call.
+    """
+    specs = {name: (parse_spec(role.spec), {**sampling.get(name, {}), **role.params}) for name, role in roles.items()}
     return [{"role": n, "spec": s.text, "model": s.model, "params": p} for n, (s, p) in specs.items()]
 
 

@@ -14,6 +14,8 @@ from tokenmill.schemas.documents import Document
 
 registry.register_row(Document)
 
+_COLUMNS = ("text", "id", "title", "language", "license", "source", "url")
+
 
 @dataclass(frozen=True)
 class DocumentParser:
@@ -24,21 +26,19 @@ class DocumentParser:
     title: str = "title"
     language: str = "language"
     license: str = "license"
+    source: str = "source"
+    url: str = "url"
 
     row_type: ClassVar[type] = Document
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return (self.text, self.id, self.title, self.language, self.license)
+        return tuple(getattr(self, name) for name in _COLUMNS)
 
     @property
     def required(self) -> tuple[str, ...]:
         """Columns without which no row can be read: the text, and any that the user named himself."""
-        return tuple(
-            getattr(self, name)
-            for name in ("text", "id", "title", "language", "license")
-            if name == "text" or getattr(self, name) != name
-        )
+        return tuple(getattr(self, name) for name in _COLUMNS if name == "text" or getattr(self, name) != name)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -67,6 +67,8 @@ class DocumentParser:
             license=plain(values.get(self.license)),
             source_file=file,
             source_row=row,
+            source=plain(values.get(self.source)),
+            url=plain(values.get(self.url)),
         )
 
 

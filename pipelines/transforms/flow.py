@@ -9,7 +9,7 @@ from typing import Any
 import apache_beam as beam
 from tokenmill.inference.roles import Models
 from tokenmill.pipelines.transforms import DATA, FAILED, REJECTED
-from tokenmill.pipelines.transforms.sinks import EMPTY, WriteShards, write_parquet
+from tokenmill.pipelines.transforms.sinks import EMPTY, Together, WriteShards, write_parquet
 from tokenmill.pipelines.transforms.sources import Parser, Piece, ReadRows
 from tokenmill.schemas.columns import arrow_schema
 from tokenmill.schemas.documents import FailedRow
@@ -40,19 +40,27 @@ class Flow:
         kept: beam.PCollection[Any],
         refused: Sequence[beam.PCollection[Any]],
         failed: Sequence[beam.PCollection[Any]],
+        together: Together | None = None,
     ) -> None:
         """Write what became of all rows.
 
         Args:
             data, rejected: types of the rows `kept` and `refused`.
+            together: columns of the rows kept that are filled in when these stand beside each other.
         """
         write_parquet(arrow_schema(data).empty_table(), f"{self.folder}/{DATA}/{EMPTY}")
         for kind, row_type, parts in ((DATA, data, [kept]), (REJECTED, rejected, refused), (FAILED, FailedRow, failed)):
             rows = parts[0] if len(parts) == 1 else parts | f"All {kind}" >> beam.Flatten()
-            _ = rows | f"Write {kind}" >> WriteShards(f"{self.folder}/{kind}", row_type, self.shards)
+            fill = together if kind == DATA else None
+            _ = rows | f"Write {kind}" >> WriteShards(f"{self.folder}/{kind}", row_type, self.shards, fill)
 
     def write_rolled(
-        self, rolled: beam.pvalue.DoOutputsTuple, unreadable: beam.PCollection[Any], data: type, rejected: type
+        self,
+        rolled: beam.pvalue.DoOutputsTuple,
+        unreadable: beam.PCollection[Any],
+        data: type,
+        rejected: type,
+        together: Together | None = None,
     ) -> None:
         """`write` for what came of one `Rollout`."""
-        self.write(data, rejected, rolled[DATA], [rolled[REJECTED]], [unreadable, rolled[FAILED]])
+        self.write(data, rejected, rolled[DATA], [rolled[REJECTED]], [unreadable, rolled[FAILED]], together)

@@ -7,7 +7,8 @@ import errno
 import itertools
 import os
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
@@ -83,6 +84,16 @@ def _room_for(path: str) -> Iterator[None]:
         raise RunStopped(f"{folder} is full ({error.strerror}); make room and repeat the command to go on") from error
 
 
+@dataclass(frozen=True)
+class Together:
+    """Columns that are known only when rows stand beside each other."""
+
+    key: str
+    """Column by whose hash a row's shard is drawn in place of its id: rows that share it are in one shard."""
+    fill: Callable[[pa.Table], pa.Table]
+    """Gives the rows of one shard, in any order, with these columns filled in."""
+
+
 class WriteShards(beam.PTransform[Any, Any]):
     """Rows as `FOLDER/shard-NNNNN.parquet`; a shard without rows makes no file. Gives the paths written.
 
@@ -91,18 +102,20 @@ class WriteShards(beam.PTransform[Any, Any]):
     that the bytes do not depend on the number of workers.
     """
 
-    def __init__(self, folder: str, row_type: type, shards: int) -> None:
+    def __init__(self, folder: str, row_type: type, shards: int, together: Together | None = None) -> None:
         super().__init__()
         self.folder = folder
         self.row_type = row_type
         self.shards = shards
+        self.together = together
 
     def expand(self, rows: beam.PCollection[Any]) -> beam.PCollection[Any]:
+        key, fill = (self.together.key, self.together.fill) if self.together else ("id", None)
         return (
             rows
-            | "Write runs" >> beam.ParDo(_WriteRuns(self.folder, self.shards)).with_output_types(tuple[int, Run])
+            | "Write runs" >> beam.ParDo(_WriteRuns(self.folder, self.shards, key)).with_output_types(tuple[int, Run])
             | "Gather runs" >> beam.GroupByKey()
-            | "Write shard" >> beam.ParDo(_WriteShard(self.folder, self.row_type)).with_output_types(str)
+            | "Write shard" >> beam.ParDo(_WriteShard(self.folder, self.row_type, fill)).with_output_types(str)
         )
 
 
@@ -110,16 +123,17 @@ class _WriteRuns(beam.DoFn):
     """Rows as JSON lines, held until the bundle ends or there are many, then written to one file, those of each shard in a
     zstd frame of their own. Gives (shard, where in which file). A bundle that is repeated writes new files."""
 
-    def __init__(self, folder: str, shards: int) -> None:
+    def __init__(self, folder: str, shards: int, key: str = "id") -> None:
         self.folder = folder
         self.shards = shards
+        self.key = key
 
     def start_bundle(self) -> None:
         self._held: dict[int, bytearray] = {}
         self._bytes = 0
 
     def process(self, row: Any) -> list[tuple[int, Run]] | None:
-        shard = digest("shard", row.id) % self.shards if self.shards > 1 else 0
+        shard = digest("shard", getattr(row, self.key)) % self.shards if self.shards > 1 else 0
         line = _as_json(row)
         held = self._held.get(shard)
         if held is None:
@@ -153,14 +167,16 @@ class _WriteRuns(beam.DoFn):
 
 
 class _WriteShard(beam.DoFn):
-    def __init__(self, folder: str, row_type: type) -> None:
+    def __init__(self, folder: str, row_type: type, fill: Callable[[pa.Table], pa.Table] | None = None) -> None:
         self.folder = folder
         self.row_type = row_type
+        self.fill = fill
 
     def process(self, shard: tuple[int, Iterable[Run]]) -> Iterator[str]:
         number, runs = shard
         path = FileSystems.join(self.folder, f"shard-{number:05d}.parquet")
-        write_parquet(read_rows(b"".join(_read_runs(runs)), self.row_type), path)
+        rows = read_rows(b"".join(_read_runs(runs)), self.row_type)
+        write_parquet(self.fill(rows) if self.fill else rows, path)
         pa.default_memory_pool().release_unused()
         yield path
 

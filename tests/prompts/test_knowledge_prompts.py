@@ -135,12 +135,19 @@ def test_a_document_cannot_add_placeholders_or_close_its_fence():
 
 def test_the_judge_and_repair_prompts_render():
     system, user = prompts.load("judges/faithfulness").render(
-        title="", form="", context="", source="S", rewrite="R", questions=""
+        title="", form="", context="", source="S", rewrite="R", seams="", questions="", also=""
     )
     assert (system["role"], user["role"]) == ("system", "user")
     assert "S\n\nR" in user["content"]
     _, repair = prompts.load("knowledge/repair").render(
-        style="a", perspective="b", title="", source_before="", passage="P", refused="R", findings="F"
+        style="a",
+        perspective="b",
+        title="",
+        source_before="",
+        rewritten_tail="",
+        passage="P",
+        refused="R",
+        findings="F",
     )
     assert repair["content"].index("P") < repair["content"].index("R") < repair["content"].index("F")
     (again,) = prompts.load("judges/faithfulness_requote").render(quotes='- not in the source: "x"')

@@ -9,7 +9,8 @@ from tokenmill.bench.servers.mill import Writer, document, passage, rewrite
 from tokenmill.inference.errors import CallRefused
 from tokenmill.judges.embedding.similarity import Embedder, Similarity
 from tokenmill.judges.model.faithfulness import Faithfulness
-from tokenmill.pipelines.knowledge.rephrase import Checks, Rephrase
+from tokenmill.pipelines.knowledge.rephrase import Rephrase
+from tokenmill.pipelines.knowledge.writing import Checks
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
 from tokenmill.schemas.documents import Document
 from tokenmill.schemas.knowledge import RephrasingTask

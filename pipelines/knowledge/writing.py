@@ -1,0 +1,275 @@
+"""Writing one chunk of a document anew, and mending what was written: the calls to the writer, and the checks without a model.
+
+Everything here is a plain coroutine over `ask`; the document as a whole is `rephrase.Rephrase`'s.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from tokenmill.inference.call import Message
+from tokenmill.judges.embedding.similarity import Similarity
+from tokenmill.judges.entailment.check import CHECK as ENTAILMENT
+from tokenmill.judges.entailment.check import Entailment
+from tokenmill.judges.facts.check import CHECK as FACTS
+from tokenmill.judges.facts.check import FactCheck
+from tokenmill.judges.form.checks import FormChecks
+from tokenmill.judges.model.faithfulness import CHECK as FAITHFULNESS
+from tokenmill.judges.model.faithfulness import OTHER_FORM, Faithfulness
+from tokenmill.judges.structure.check import CHECK as STRUCTURE
+from tokenmill.judges.structure.check import Structure
+from tokenmill.pipelines.rollouts.chunking import Chunk, join, tail
+from tokenmill.pipelines.rollouts.progress import Progress, Refusal
+from tokenmill.pipelines.rollouts.repair import corrections, write_text
+from tokenmill.prompts.fence import fence
+from tokenmill.schemas.knowledge import RephrasingTask
+from tokenmill.schemas.verdicts import Finding, Verdict, first_refusal
+
+from tokenmill import prompts
+
+TEMPLATE = "knowledge/rephrase"
+BRIEF_TEMPLATE = "knowledge/rephrase_brief"
+"""For models of some hundred million parameters, which lose their way in long instructions."""
+REPAIR_TEMPLATE = "knowledge/repair"
+STAGE = "rewrite"
+CHUNKS_BEFORE = 3
+"""Chunks of the source before the one to be rewritten: the writer sees their end, and what stands in them is known to the
+checks. What was written of them is not: an invention must not license the next."""
+IN_PLACE = frozenset((FACTS, STRUCTURE, ENTAILMENT, FAITHFULNESS))
+"""Checks whose findings are mended where they stand; what other checks refuse is written anew."""
+
+
+@dataclass(frozen=True)
+class Checks:
+    """The fidelity checks, cheapest first; None switches one off."""
+
+    form: FormChecks = field(default_factory=FormChecks)
+    structure: Structure | None = field(default_factory=Structure)
+    """For styles that keep the structure of their source."""
+    facts: FactCheck | None = field(default_factory=FactCheck)
+    similarity: Similarity | None = field(default_factory=Similarity)
+    entailment: Entailment | None = None
+    judge: Faithfulness | None = field(default_factory=Faithfulness)
+
+
+@dataclass
+class Written(Progress):
+    """What was written of a document so far."""
+
+    parts: list[str] = field(default_factory=list)
+    """The rewrites of the chunks so far."""
+    tries: Counter[int] = field(default_factory=Counter)
+    """How often each chunk was asked for: the number of its next attempt."""
+    mended: Counter[int] = field(default_factory=Counter)
+    """How often it was asked for since all of them were written."""
+    tolerated: dict[int, list[Finding]] = field(default_factory=dict)
+    """Minor faults that the judge found in each chunk and let pass."""
+
+    def text(self, chunks: Sequence[Chunk], start: int = 0, end: int | None = None) -> str:
+        """The rewrites of chunks `start` to `end`, stitched."""
+        stitched = ""
+        for index, part in list(enumerate(self.parts))[start:end]:
+            new_paragraph = index > start and chunks[index - 1].ends_paragraph
+            stitched = join(stitched, part, new_paragraph=new_paragraph)
+        return stitched
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How chunks are written, checked without a model, and mended."""
+
+    model: str
+    judge_model: str = ""
+    brief: bool = False
+    """Whether to use the short prompt, for very small models."""
+    seed: int = 0
+    chunk_tokens: int = 256
+    """Target size of a chunk."""
+    repairs: int = 2
+    """Further attempts at a chunk that a check refused; as many again at one that is found wrong when all are written."""
+    tail_tokens: int = 160
+    """How much of what was already rewritten the next call sees."""
+    before_tokens: int = 96
+    """How much of the source before the chunk it sees."""
+    judged_tokens: int = 800
+    """Source tokens that the judge compares at a time."""
+    temperature: float = 0.7
+    top_p: float = 0.95
+    checks: Checks = field(default_factory=Checks)
+
+    async def write(
+        self, task: RephrasingTask, chunks: Sequence[Chunk], index: int, progress: Written
+    ) -> tuple[str, Refusal | None]:
+        """The chunk written so that every check without a judge passes, or what the last attempt was refused for."""
+        part, asked = chunks[index], progress.attempts
+        context = known(task, chunks, index)
+
+        async def verify(rewrite: str, finish_reason: str) -> list[Verdict]:
+            return await self.without_judge(task, part.body, rewrite, context, finish_reason)
+
+        def messages(verdicts: Sequence[Verdict], refused: str) -> list[Message]:
+            return self.again(task, chunks, index, refused, verdicts, progress)
+
+        written, refusal = await write_text(
+            self, messages, verify, progress, stage=STAGE, chunk=index, source=part.body, max_tokens=_room(part)
+        )
+        progress.tries[index] = progress.attempts - asked
+        return written, refusal
+
+    async def mend(
+        self, task: RephrasingTask, chunks: Sequence[Chunk], index: int, refusal: Refusal, progress: Written
+    ) -> Refusal | None:
+        """Write a chunk again with what it was refused for in view, and with the minor faults that were let pass; a refusal
+        where its attempts are used up.
+
+        Args:
+            refusal: what this chunk, alone or with others, was refused for; its findings are those about this chunk.
+        """
+        part, text = chunks[index], progress.parts[index]
+        minor = [f for f in progress.tolerated.pop(index, []) if f not in refusal.verdict.findings]
+        asked = Verdict(refusal.verdict.check, False, 0.0, refusal.verdict.reason, (*refusal.verdict.findings, *minor))
+        verdicts = [asked]
+        while progress.mended[index] < self.repairs:
+            attempt = progress.tries[index]
+            progress.tries[index] += 1
+            progress.mended[index] += 1
+            progress.attempts += 1
+            answer = await progress(
+                self.again(task, chunks, index, text, verdicts, progress),
+                max_tokens=_room(part),
+                attempt=attempt,
+                seed=self.seed + attempt,
+                temperature=self.temperature,
+                top_p=self.top_p,
+            )
+            text = answer.text.strip()
+            found = await self.without_judge(task, part.body, text, known(task, chunks, index), answer.finish_reason)
+            progress.add(found, index, attempt)
+            if (failed := first_refusal(found)) is None:
+                progress.parts[index] = text
+                return None
+            refusal = Refusal(STAGE, index, part.body, text, failed)
+            verdicts = [asked, *found]
+        return refusal
+
+    async def without_judge(
+        self, task: RephrasingTask, source: str, rewrite: str, context: str, finish_reason: str = "stop"
+    ) -> list[Verdict]:
+        """What the checks that ask no judge say."""
+        checks, document = self.checks, task.document
+        verdicts = checks.form(
+            source,
+            rewrite,
+            finish_reason=finish_reason,
+            language=document.language,
+            context=context,
+            prompt_text=self.wording(task),
+        )
+        if checks.structure is not None and prompts.load(task.style).meta.get("keeps_structure"):
+            verdicts.append(checks.structure(source, rewrite, document.title))
+        if checks.facts is not None:
+            verdicts.append(checks.facts(source, rewrite, context, document.language))
+        if checks.similarity is not None and first_refusal(verdicts) is None:
+            verdicts.append(await checks.similarity(source, rewrite))
+        # A judge is asked about what this check doubts; only where there is none does it refuse by itself.
+        if checks.entailment is not None and checks.judge is None and first_refusal(verdicts) is None:
+            verdicts.append((await checks.entailment(source, rewrite, context)).verdict)
+        return verdicts
+
+    def again(
+        self,
+        task: RephrasingTask,
+        chunks: Sequence[Chunk],
+        index: int,
+        refused: str,
+        verdicts: Sequence[Verdict],
+        progress: Written,
+    ) -> list[Message]:
+        """The messages of an attempt after these verdicts: to mend the refused text where that can be done, else to write the
+        chunk (anew)."""
+        wrong = [v for v in verdicts if not v.passed]
+        whole = any(f.kind == OTHER_FORM for v in wrong for f in v.findings)
+        if wrong and not self.brief and not whole and all(v.check in IN_PLACE for v in wrong):
+            return self._corrected(task, chunks, index, refused, wrong, progress.text(chunks, 0, index))
+        return self.messages(task, chunks, index, before(chunks, index), progress.text(chunks, 0, index), wrong)
+
+    def _corrected(
+        self,
+        task: RephrasingTask,
+        chunks: Sequence[Chunk],
+        index: int,
+        refused: str,
+        verdicts: Sequence[Verdict],
+        written: str,
+    ) -> list[Message]:
+        """The messages that ask to mend a rewrite: its own text, and what is wrong with it in the words of both texts."""
+        source = before(chunks, index)
+        return prompts.load(REPAIR_TEMPLATE).render(
+            **wording(task.style, task.perspective, self.brief),
+            title=fence(task.document.title, "title") if task.document.title else "",
+            source_before=fence(tail(source, self.before_tokens), "source-before") if source.strip() else "",
+            rewritten_tail=fence(tail(written, self.tail_tokens), "rewritten-so-far") if written else "",
+            passage=fence(chunks[index].body, "passage"),
+            refused=fence(refused, "rewrite"),
+            findings=corrections(verdicts, quoting=True),
+        )
+
+    def messages(
+        self,
+        task: RephrasingTask,
+        chunks: Sequence[Chunk],
+        index: int,
+        before: str,
+        written: str,
+        refusals: Sequence[Verdict] = (),
+    ) -> list[Message]:
+        """The messages of one call. The system part is the same for all chunks in one style and perspective, so that
+        endpoints can keep its prefix; everything that comes from documents is fenced."""
+        return prompts.load(self.template).render(
+            **wording(task.style, task.perspective, self.brief),
+            title=fence(task.document.title, "title") if task.document.title else "",
+            position=f"{index + 1} / {len(chunks)}",
+            source_before=fence(tail(before, self.before_tokens), "source-before") if before.strip() else "",
+            rewritten_tail=fence(tail(written, self.tail_tokens), "rewritten-so-far") if written else "",
+            chunk=fence(chunks[index].body, "passage"),
+            findings=corrections(refusals),
+        )
+
+    @property
+    def template(self) -> str:
+        return BRIEF_TEMPLATE if self.brief else TEMPLATE
+
+    def wording(self, task: RephrasingTask) -> str:
+        """Our own words around the documents in one style and perspective."""
+        return _wording(self.template, task.style, task.perspective, self.brief)
+
+
+def before(chunks: Sequence[Chunk], index: int) -> str:
+    """The source just before a chunk."""
+    return "".join(part.text for part in chunks[max(0, index - CHUNKS_BEFORE) : index])
+
+
+def known(task: RephrasingTask, chunks: Sequence[Chunk], index: int) -> str:
+    """What a rewrite of a chunk may say besides: the title, and the source before it."""
+    return "\n".join((task.document.title, before(chunks, index)))
+
+
+def _room(part: Chunk) -> int:
+    """Tokens that a rewrite of a chunk may take."""
+    return part.tokens * 2 + 192
+
+
+def wording(style: str, perspective: str, brief: bool) -> dict[str, str]:
+    """What a template says of style and perspective."""
+    loaded = {"style": prompts.load(style), "perspective": prompts.load(perspective)}
+    return {name: str(prompt.meta["brief"]) if brief else prompt.text for name, prompt in loaded.items()}
+
+
+@lru_cache(maxsize=1024)
+def _wording(template: str, style: str, perspective: str, brief: bool) -> str:
+    documents = dict.fromkeys(("title", "position", "source_before", "rewritten_tail", "chunk", "findings"), "")
+    messages = prompts.load(template).render(**wording(style, perspective, brief), **documents)
+    return "\n\n".join(message["content"] for message in messages)
