@@ -44,6 +44,11 @@ class GenerationParser:
         return tuple(dict.fromkeys((*self.placeholders, "id", "title", "language", "license")))
 
     @property
+    def shown(self) -> tuple[str, ...]:
+        """Columns that a prompt must be able to show."""
+        return self.placeholders
+
+    @property
     def required(self) -> tuple[str, ...]:
         return self.placeholders
 

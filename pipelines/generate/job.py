@@ -10,11 +10,12 @@ from pathlib import Path
 import orjson
 from jsonschema import SchemaError
 from tokenmill.inference.spec import parse_spec
-from tokenmill.judges.own import CheckUnusable, OwnCheck, described, find_check
+from tokenmill.judges.own import described
 from tokenmill.pipelines.generate.answer import REPAIR, Answering, GenerationParser
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command, one
-from tokenmill.pipelines.runs.options import RunOptions, of_checking, of_writing, roles
+from tokenmill.pipelines.runs.options import RunOptions, of_writing, roles
+from tokenmill.pipelines.runs.own import own_check, own_checks
 from tokenmill.pipelines.transforms.flow import Flow
 from tokenmill.pipelines.transforms.rollout import Rollout
 from tokenmill.prompts.own import read
@@ -35,26 +36,12 @@ class GenerateOptions(RunOptions):
     schema: str = of_writing("", metavar="FILE", help="JSON Schema of the answer (default: any text)")
     answer_tokens: int = of_writing(1024, metavar="N", parse=positive, shapes=True, help="longest answer")
     repairs: int = of_writing(2, metavar="N", parse=not_negative, shapes=True, help="further tries for what is refused")
-    check: tuple[str, ...] = of_checking(
-        (), metavar="CHECK", help="a check of yours: module:Class, FILE.py:Class, or the name of an installed one"
-    )
+    check: tuple[str, ...] = own_check()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.prompt:
             raise UsageError("--prompt FILE is required")
-
-
-def own_checks(names: tuple[str, ...]) -> tuple[OwnCheck, ...]:
-    """The checks that `--check` names.
-
-    Raises:
-        UsageError: one cannot be loaded.
-    """
-    try:
-        return tuple(map(find_check, names))
-    except CheckUnusable as error:
-        raise UsageError(f"--check {error}") from None
 
 
 def _schema(path: str) -> str:

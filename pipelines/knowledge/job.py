@@ -9,6 +9,7 @@ from tokenmill.inference.spec import parse_spec
 from tokenmill.judges.embedding.similarity import Similarity
 from tokenmill.judges.entailment.check import Entailment
 from tokenmill.judges.model.faithfulness import Faithfulness
+from tokenmill.judges.own import described
 from tokenmill.pipelines.knowledge.dag import Knowledge, build
 from tokenmill.pipelines.knowledge.rephrase import Rephrase
 from tokenmill.pipelines.knowledge.style_pairs import draw_pairs, pairs
@@ -17,6 +18,7 @@ from tokenmill.pipelines.runs.embedding import embedder
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command, one
 from tokenmill.pipelines.runs.options import TextOptions, is_embedded, of_checking, of_writing, roles
+from tokenmill.pipelines.runs.own import own_check, own_checks
 from tokenmill.pipelines.transforms.documents import DocumentParser
 from tokenmill.schemas.flags import UsageError, checked, not_negative, positive, shaping
 from tokenmill.schemas.knowledge import RephrasingTask
@@ -57,6 +59,7 @@ class KnowledgeOptions(TextOptions):
         "minilm", metavar="NAME", help="a sentence-transformers model (default: the packaged MiniLM)"
     )
     no_similarity: bool = of_checking(False, help="leave out the embedding check")
+    check: tuple[str, ...] = own_check()
 
 
 def job(options: KnowledgeOptions) -> Job:
@@ -67,6 +70,7 @@ def job(options: KnowledgeOptions) -> Job:
     """
     judge = None if options.no_judge else Faithfulness(votes=options.votes, tolerated_minor=options.tolerated_minor)
     chosen = roles(options, "writer", *(["judge"] if judge else []))
+    own = own_checks(options.check)
     parser = DocumentParser(**options.named_columns())
     step = Rephrase(
         model=parse_spec(options.llm).model,
@@ -78,6 +82,7 @@ def job(options: KnowledgeOptions) -> Job:
         checks=Checks(
             similarity=None if options.no_similarity else Similarity(embedder(options)),
             entailment=entailment(options),
+            own=own,
             judge=judge,
         ),
     )
@@ -112,6 +117,7 @@ def job(options: KnowledgeOptions) -> Job:
             "columns": asdict(parser),
             "embedding_model": None if options.no_similarity else options.embedding_model,
             "entailment_model": options.entailment_model,
+            **({"checks": described(own)} if own else {}),
             "judge_votes": 0 if judge is None else options.votes,
             **{name: getattr(step, name) for name in ("tail_tokens", "before_tokens", "judged_tokens")},
         },

@@ -19,6 +19,7 @@ from tokenmill.judges.facts.check import FactCheck
 from tokenmill.judges.form.checks import FormChecks
 from tokenmill.judges.model.faithfulness import CHECK as FAITHFULNESS
 from tokenmill.judges.model.faithfulness import OTHER_FORM, Faithfulness
+from tokenmill.judges.own import OwnCheck
 from tokenmill.judges.structure.check import CHECK as STRUCTURE
 from tokenmill.judges.structure.check import Structure
 from tokenmill.pipelines.rollouts.chunking import Chunk, join, tail
@@ -49,6 +50,8 @@ class Checks:
     form: FormChecks = field(default_factory=FormChecks)
     structure: Structure | None = field(default_factory=Structure)
     """For styles that keep the structure of their source."""
+    own: tuple[OwnCheck, ...] = ()
+    """The user's."""
     facts: FactCheck | None = field(default_factory=FactCheck)
     similarity: Similarity | None = field(default_factory=Similarity)
     entailment: Entailment | None = None
@@ -172,6 +175,8 @@ class Writing:
             verdicts.append(checks.structure(source, rewrite, document.title))
         if checks.facts is not None:
             verdicts.append(checks.facts(source, rewrite, context, document.language))
+        for own in checks.own:
+            verdicts += own(source, rewrite, title=document.title, language=document.language)
         if checks.similarity is not None and first_refusal(verdicts) is None:
             verdicts.append(await checks.similarity(source, rewrite))
         # A judge is asked about what this check doubts; only where there is none does it refuse by itself.
