@@ -11,6 +11,7 @@ import orjson
 from tokenmill.inference.call import Ask, Message
 from tokenmill.inference.structured import ask_json, echo
 from tokenmill.judges.own import OwnCheck
+from tokenmill.pipelines.rollouts.candidates import ONE, Candidates
 from tokenmill.pipelines.rollouts.progress import Progress, summary
 from tokenmill.pipelines.rollouts.repair import corrections, write_and_repair
 from tokenmill.pipelines.transforms.documents import clean, given_id, missing, plain
@@ -104,6 +105,7 @@ class Answering:
     answer_tokens: int = 1024
     temperature: float = 0.7
     top_p: float = 0.95
+    candidates: Candidates = ONE
 
     row_type = Generation
     rejected_type = RefusedGeneration
@@ -134,7 +136,7 @@ class Answering:
                 )
             return verdicts
 
-        answer, verdicts = await write_and_repair(self, write, verify, progress, 0)
+        answer, verdicts = await write_and_repair(self, write, verify, progress, 0, candidates=self.candidates)
         columns = self._columns(task, answer, progress)
         if refused := first_refusal(verdicts):
             return Rejected(RefusedGeneration(**columns, reason=refused.reason), refused.reason)

@@ -12,10 +12,11 @@ from jsonschema import SchemaError
 from tokenmill.inference.spec import parse_spec
 from tokenmill.judges.own import described
 from tokenmill.pipelines.generate.answer import REPAIR, Answering, GenerationParser
+from tokenmill.pipelines.rollouts.candidates import Candidates
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command, one
 from tokenmill.pipelines.runs.options import RunOptions, of_writing, roles
-from tokenmill.pipelines.runs.own import own_check, own_checks
+from tokenmill.pipelines.runs.own import own_candidates, own_candidates_always, own_check, own_checks
 from tokenmill.pipelines.transforms.flow import Flow
 from tokenmill.pipelines.transforms.rollout import Rollout
 from tokenmill.prompts.own import read
@@ -37,6 +38,8 @@ class GenerateOptions(RunOptions):
     answer_tokens: int = of_writing(1024, metavar="N", parse=positive, shapes=True, help="longest answer")
     repairs: int = of_writing(2, metavar="N", parse=not_negative, shapes=True, help="further tries for what is refused")
     check: tuple[str, ...] = own_check()
+    candidates: int = own_candidates()
+    candidates_always: bool = own_candidates_always()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,6 +84,7 @@ def job(options: GenerateOptions) -> Job:
         seed=options.seed,
         repairs=options.repairs,
         answer_tokens=options.answer_tokens,
+        candidates=Candidates(options.candidates, options.candidates_always),
     )
     return Job(
         name="generate",
@@ -117,6 +121,8 @@ def estimate(step: Answering, task: GenerationTask) -> tuple[dict[str, Plan], di
 
     prompt = sum(count_tokens(str(message["content"])) + 4 for message in step.messages(task))
     prompt += count_tokens(step.schema)
-    once = Plan(1, prompt, step.answer_tokens // 4)
+    drawn = step.candidates
+    once = Plan(1, prompt, step.answer_tokens // 4, waves=1).scaled(drawn.calls(refused=False))
     full = Plan(1, prompt, step.answer_tokens)
-    return {"writer": once}, {"writer": full.with_tries((step.repairs + 1) * (3 if step.schema else 1))}
+    tries = step.repairs + drawn.calls(refused=True)
+    return {"writer": once}, {"writer": full.with_tries(tries * (3 if step.schema else 1))}

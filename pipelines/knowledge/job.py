@@ -14,11 +14,12 @@ from tokenmill.pipelines.knowledge.dag import Knowledge, build
 from tokenmill.pipelines.knowledge.rephrase import Rephrase
 from tokenmill.pipelines.knowledge.style_pairs import draw_pairs, pairs
 from tokenmill.pipelines.knowledge.writing import REPAIR_TEMPLATE, Checks
+from tokenmill.pipelines.rollouts.candidates import Candidates
 from tokenmill.pipelines.runs.embedding import embedder
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command, one
 from tokenmill.pipelines.runs.options import TextOptions, is_embedded, of_checking, of_writing, roles
-from tokenmill.pipelines.runs.own import own_check, own_checks
+from tokenmill.pipelines.runs.own import own_candidates, own_candidates_always, own_check, own_checks
 from tokenmill.pipelines.transforms.documents import DocumentParser
 from tokenmill.schemas.flags import UsageError, checked, not_negative, positive, shaping
 from tokenmill.schemas.knowledge import RephrasingTask
@@ -60,6 +61,8 @@ class KnowledgeOptions(TextOptions):
     )
     no_similarity: bool = of_checking(False, help="leave out the embedding check")
     check: tuple[str, ...] = own_check()
+    candidates: int = own_candidates()
+    candidates_always: bool = own_candidates_always()
 
 
 def job(options: KnowledgeOptions) -> Job:
@@ -79,6 +82,7 @@ def job(options: KnowledgeOptions) -> Job:
         seed=options.seed,
         chunk_tokens=options.chunk_tokens,
         repairs=options.repairs,
+        candidates=Candidates(options.candidates, options.candidates_always),
         checks=Checks(
             similarity=None if options.no_similarity else Similarity(embedder(options)),
             entailment=entailment(options),
@@ -159,7 +163,9 @@ def estimate(step: Rephrase, task: RephrasingTask) -> tuple[dict[str, Plan], dic
         judged += part.tokens
     writer = Plan(len(chunks), prompt, completion)
     tries = step.repairs + 1
-    expected, most = {"writer": writer}, {"writer": writer.scaled(tries)}
+    drawn = step.candidates
+    expected = {"writer": writer.scaled(drawn.calls(refused=False))}
+    most = {"writer": writer.scaled(tries - 1 + drawn.calls(refused=True))}
     if step.checks.judge is not None:
         fixed = sum(count_tokens(text) for _, text in prompts.load(step.checks.judge.prompt).parts)
         votes = step.checks.judge.votes

@@ -22,6 +22,7 @@ from tokenmill.judges.model.faithfulness import OTHER_FORM, Faithfulness
 from tokenmill.judges.own import OwnCheck
 from tokenmill.judges.structure.check import CHECK as STRUCTURE
 from tokenmill.judges.structure.check import Structure
+from tokenmill.pipelines.rollouts.candidates import ONE, Candidates
 from tokenmill.pipelines.rollouts.chunking import Chunk, join, tail
 from tokenmill.pipelines.rollouts.progress import Progress, Refusal
 from tokenmill.pipelines.rollouts.repair import corrections, write_text
@@ -102,6 +103,8 @@ class Writing:
     temperature: float = 0.7
     top_p: float = 0.95
     checks: Checks = field(default_factory=Checks)
+    candidates: Candidates = ONE
+    """Of each chunk's first writing."""
 
     async def write(
         self, task: RephrasingTask, chunks: Sequence[Chunk], index: int, progress: Written
@@ -117,7 +120,15 @@ class Writing:
             return self.again(task, chunks, index, refused, verdicts, progress)
 
         written, refusal = await write_text(
-            self, messages, verify, progress, stage=STAGE, chunk=index, source=part.body, max_tokens=_room(part)
+            self,
+            messages,
+            verify,
+            progress,
+            stage=STAGE,
+            chunk=index,
+            source=part.body,
+            max_tokens=_room(part),
+            candidates=self.candidates,
         )
         progress.tries[index] = progress.attempts - asked
         return written, refusal
