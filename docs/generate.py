@@ -286,14 +286,28 @@ def prompts(folder: str) -> str:
         prompt = texts.load(name)
         said = prompt.meta.get("brief") or prompt.meta.get("title") or prompt.meta.get("knowledge") or ""
         excluded = ", ".join(f"`{style}`" for style in prompt.meta.get("excludes") or ())
-        rows.append(
-            (
-                f"`{name.rpartition('/')[2]}`",
-                str(prompt.version),
-                f"{said}{f'; not with {excluded}' if excluded else ''}",
-            )
-        )
+        told = f"{said}{f'; not with {excluded}' if excluded else ''}{_suiting(prompt.meta)}"
+        rows.append((f"`{name.rpartition('/')[2]}`", str(prompt.version), told))
     return _table(("name", "version", "what it asks for"), rows)
+
+
+def _suiting(meta: dict[str, Any]) -> str:
+    """What a style's front matter says of its use; empty for other prompts."""
+    if "genre" not in meta:
+        return ""
+    least, most = meta.get("tokens") or (None, None)
+    length = " ".join(f"{word} {n:,}" for word, n in (("from", least), ("to", most)) if n)
+    kinds = ", ".join(f"`{kind}`" for kind in meta.get("suits") or ()) or "every kind"
+    keeps = "; keeps headings and code" if meta.get("keeps_structure") else ""
+    return f" (genre {meta['genre']}; {kinds}{f', {length} tokens' if length else ''}{keeps})"
+
+
+@maker
+def kinds() -> str:
+    """Kinds of document, in the order in which they are looked for."""
+    from tokenmill.pipelines.knowledge.content import KINDS
+
+    return _table(("kind", "what such a document has"), ((f"`{kind}`", told) for kind, told in KINDS.items()))
 
 
 @maker

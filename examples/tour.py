@@ -29,6 +29,8 @@ from tokenmill.judges.facts.check import FactCheck  # noqa: E402
 from tokenmill.judges.form.checks import FormChecks  # noqa: E402
 from tokenmill.judges.form.language import detect  # noqa: E402
 from tokenmill.judges.model.faithfulness import CHECK  # noqa: E402
+from tokenmill.judges.structure.check import Structure  # noqa: E402
+from tokenmill.pipelines.knowledge.content import kind_of  # noqa: E402
 from tokenmill.pipelines.knowledge.rephrase import Rephrase  # noqa: E402
 from tokenmill.pipelines.knowledge.style_pairs import draw_pairs  # noqa: E402
 from tokenmill.pipelines.knowledge.writing import Checks  # noqa: E402
@@ -38,6 +40,8 @@ from tokenmill.schemas.knowledge import RephrasingTask  # noqa: E402
 from tokenmill.schemas.verdicts import Judgement, Verdict  # noqa: E402
 
 PAGE = HERE.parent / "docs" / "tour.md"
+SEED = 19
+"""Of the draw: the first that gives the document study notes, which the scripted answers are."""
 CHUNK_TOKENS = 96
 """Smaller than the default of 256, so that a short document has several chunks."""
 
@@ -103,11 +107,12 @@ COMPLAINT = {
         },
     ],
     "missing": [],
+    "seams": [],
     "form_kept": True,
     "form_fault": "",
 }
 """What the judge answers about the first writing of the last chunk. The quotation of its second claim stands nowhere."""
-CONTENT = {"answers": [], "unsupported": [], "missing": [], "form_kept": True, "form_fault": ""}
+CONTENT = {"answers": [], "unsupported": [], "missing": [], "seams": [], "form_kept": True, "form_fault": ""}
 
 
 class Scripted:
@@ -124,8 +129,9 @@ class Scripted:
         if to == "judge":
             texts = messages[1]["content"]
             text = json.dumps(COMPLAINT if "laboratories everywhere" in texts else CONTENT)
+            judged = re.search(r"<rewrite-(\w+)>\n.*?</rewrite-\1>", texts, re.DOTALL)[0]
             read = [
-                f"chunk {index}, attempt {number}" for (index, number), rewrite in REWRITES.items() if rewrite in texts
+                f"chunk {index}, attempt {number}" for (index, number), text_ in REWRITES.items() if text_ in judged
             ]
             again = ", asked for its quotations" if len(messages) > 2 else ""
             self.calls.append(f"judge   reads {'; '.join(read)}{again}")
@@ -150,10 +156,12 @@ def document() -> Any:
 async def tour() -> dict[str, str]:
     """What each stop shows, by its name."""
     metre = document()
-    style, perspective = draw_pairs(1, 0, metre.id)[0]
+    tokens = count_tokens(metre.text)
+    kind = kind_of(metre.text, tokens)
+    style, perspective = draw_pairs(1, SEED, metre.id, kind, tokens)[0]
     chunks = chunk(metre.text, CHUNK_TOKENS, metre.language)
-    step = Rephrase("scripted", "scripted", chunk_tokens=CHUNK_TOKENS, checks=Checks())
-    task = RephrasingTask(metre, 0, style, perspective)
+    step = Rephrase("scripted", "scripted", seed=SEED, chunk_tokens=CHUNK_TOKENS, checks=Checks())
+    task = RephrasingTask(metre, 0, style, perspective, kind)
     first, second = chunks[1].body, chunks[2].body
     shown: dict[str, str] = {}
 
@@ -161,13 +169,14 @@ async def tour() -> dict[str, str]:
         f"id {metre.id}, title {metre.title!r}, {len(metre.text.split())} words, language {metre.language}, "
         f"licence {metre.license}\nlanguage as it would be detected: {detect(metre.text)}\n\n{_wrapped(metre.text)}"
     )
-    shown["draw"] = f"{style}\n{perspective}"
+    shown["draw"] = f"kind {kind}, {tokens} tokens\n{style}\n{perspective}"
     shown["chunks"] = "\n".join(f"chunk {n}: {c.tokens:3} tokens  {c.body[:70]}…" for n, c in enumerate(chunks))
     messages = step.messages(task, chunks, 1, chunks[0].text, REWRITES[0, 0])
     shown["prompt"] = f"# user\n{messages[1]['content']}"
 
     def cheap_checks(source: str, rewrite: str) -> list[Verdict]:
-        return [*FormChecks()(source, rewrite, language=metre.language), FactCheck()(source, rewrite, metre.title)]
+        form = FormChecks()(source, rewrite, language=metre.language)
+        return [*form, Structure()(source, rewrite, metre.title), FactCheck()(source, rewrite, metre.title)]
 
     refused = cheap_checks(first, REWRITES[1, 0])
     shown["first"] = f"{REWRITES[1, 0]}\n\n{_verdicts(refused)}"
@@ -182,11 +191,23 @@ async def tour() -> dict[str, str]:
     shown["claim"] = f"{REWRITES[2, 0]}\n\n{_verdicts(passed)}"
     judged = next(prompt for prompt in ask.prompts if "<questions-" in prompt)
     shown["questions"] = re.search(r"<questions-.*</questions-\w+>", judged, re.DOTALL)[0]
+    shown["seams"] = re.search(r"<seams-.*</seams-\w+>", judged, re.DOTALL)[0]
     shown["judged"] = _verdicts([v for v in outcome.row.verdicts if v.check == CHECK and not v.passed])
 
     shown["calls"] = "\n".join(f"{number:2}  {call}" for number, call in enumerate(ask.calls, 1))
     row = outcome.row
-    columns = ("id", "style", "perspective", "prompts", "chunks", "attempts", "prompt_tokens", "completion_tokens")
+    columns = (
+        "id",
+        "source_kind",
+        "style",
+        "perspective",
+        "prompts",
+        "source_tokens",
+        "tokens",
+        "length_ratio",
+        "copy_rate",
+    )
+    columns += ("minor_faults", "chunks", "attempts", "prompt_tokens", "completion_tokens")
     shown["row"] = "\n".join(
         [type(row).__name__, *(f"  {name:<18} {getattr(row, name)}" for name in columns), "  verdicts"]
         + [

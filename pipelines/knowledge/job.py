@@ -8,7 +8,7 @@ from functools import partial
 from tokenmill.inference.spec import parse_spec
 from tokenmill.judges.embedding.similarity import Similarity
 from tokenmill.judges.entailment.check import Entailment
-from tokenmill.judges.model.faithfulness import Faithfulness
+from tokenmill.judges.model.faithfulness import SEAM_PROMPT, Faithfulness
 from tokenmill.judges.own import described
 from tokenmill.pipelines.knowledge.dag import Knowledge, build
 from tokenmill.pipelines.knowledge.rephrase import Rephrase
@@ -26,6 +26,8 @@ from tokenmill.schemas.knowledge import RephrasingTask
 
 from tokenmill import prompts
 
+SEAM_TOKENS = 60
+"""That a judge reads of a seam, about."""
 USUAL = 2
 """The report rephrases its corpora at most twice."""
 
@@ -154,23 +156,27 @@ def estimate(step: Rephrase, task: RephrasingTask) -> tuple[dict[str, Plan], dic
     from tokenmill.pipelines.rollouts.chunking import chunk, count_tokens
 
     chunks = chunk(task.document.text, step.chunk_tokens, task.document.language)
-    prompt = completion = judged = 0
+    prompt = completion = 0
     for index, part in enumerate(chunks):
         before = chunks[index - 1].text if index else ""
         messages = step.messages(task, chunks, index, before, before)
         prompt += sum(count_tokens(m["content"]) + 4 for m in messages)
         completion += round(part.tokens * 1.1)
-        judged += part.tokens
-    writer = Plan(len(chunks), prompt, completion)
+    again = step.candidates.always and step.candidates.number > 1  # the others are drawn at once, after the first
+    writer = Plan(len(chunks), prompt, completion, waves=len(chunks) * (1 + again))
     tries = step.repairs + 1
     drawn = step.candidates
     expected = {"writer": writer.scaled(drawn.calls(refused=False))}
     most = {"writer": writer.scaled(tries - 1 + drawn.calls(refused=True))}
     if step.checks.judge is not None:
         fixed = sum(count_tokens(text) for _, text in prompts.load(step.checks.judge.prompt).parts)
+        if len(chunks) > 1:
+            fixed += count_tokens(prompts.load(SEAM_PROMPT).text) + step.before_tokens
+        source = sum(part.tokens for part in chunks)
+        read = round(source * 2.2) + SEAM_TOKENS * (len(chunks) - 1)
         votes = step.checks.judge.votes
-        calls = -(-judged // step.judged_tokens) * votes
-        judge = Plan(calls, fixed * calls + round(judged * 2.2) * votes, 100 * calls, waves=calls // votes)
+        calls = -(-source // step.judged_tokens) * votes
+        judge = Plan(calls, fixed * calls + read * votes, 100 * calls, waves=calls // votes)
         expected["judge"] = judge
         most["judge"] = judge.scaled(tries)
         most["writer"] += writer.scaled(step.repairs)

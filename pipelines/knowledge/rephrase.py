@@ -140,7 +140,7 @@ class Rephrase(Writing):
             title=document.title,
             form=self._form(task),
             questions=asked,
-            before=tail(parts[start - 1], self.tail_tokens) if start else "",
+            before=tail(parts[start - 1], self.before_tokens) if start else "",
             seams=[_seam(parts[i - 1], parts[i]) for i in seams],
         )
 

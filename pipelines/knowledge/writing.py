@@ -17,8 +17,8 @@ from tokenmill.judges.entailment.check import Entailment
 from tokenmill.judges.facts.check import CHECK as FACTS
 from tokenmill.judges.facts.check import FactCheck
 from tokenmill.judges.form.checks import FormChecks
+from tokenmill.judges.model.faithfulness import BROKEN_SEAM, OTHER_FORM, Faithfulness
 from tokenmill.judges.model.faithfulness import CHECK as FAITHFULNESS
-from tokenmill.judges.model.faithfulness import OTHER_FORM, Faithfulness
 from tokenmill.judges.own import OwnCheck
 from tokenmill.judges.structure.check import CHECK as STRUCTURE
 from tokenmill.judges.structure.check import Structure
@@ -223,11 +223,12 @@ class Writing:
     ) -> list[Message]:
         """The messages that ask to mend a rewrite: its own text, and what is wrong with it in the words of both texts."""
         source = before(chunks, index)
+        seam = any(finding.kind == BROKEN_SEAM for verdict in verdicts for finding in verdict.findings)
         return prompts.load(REPAIR_TEMPLATE).render(
             **wording(task.style, task.perspective, self.brief),
             title=fence(task.document.title, "title") if task.document.title else "",
             source_before=fence(tail(source, self.before_tokens), "source-before") if source.strip() else "",
-            rewritten_tail=fence(tail(written, self.tail_tokens), "rewritten-so-far") if written else "",
+            rewritten_tail=fence(tail(written, self.tail_tokens), "rewritten-so-far") if written and seam else "",
             passage=fence(chunks[index].body, "passage"),
             refused=fence(refused, "rewrite"),
             findings=corrections(verdicts, quoting=True),

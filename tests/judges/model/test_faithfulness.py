@@ -6,7 +6,8 @@ import pytest
 from tokenmill.bench.servers.mill import FAITHFUL
 from tokenmill.inference.call import Answer, Usage
 from tokenmill.inference.errors import CallRefused, RowError
-from tokenmill.judges.model.faithfulness import SCHEMA, Faithfulness, JudgeUndecided, verify
+from tokenmill.judges.model.faithfulness import SCHEMA, SEAMS, Faithfulness, JudgeUndecided, verify
+from tokenmill.judges.model.voting import Seam
 from tokenmill.schemas.verdicts import Question
 
 from tests.judges.pair import REWRITE, SOURCE
@@ -143,6 +144,66 @@ def test_minor_faults_are_tolerated_up_to_a_number():
     assert verdict.passed and len(verdict.findings) == 1 and verdict.score < 1
     assert judge(Bench(answer(minors[:2]))).reason == "unsupported_claim"
     assert judge(Bench(answer(minors)), tolerated_minor=4).passed
+
+
+def test_a_verdict_names_its_minor_faults_apart_from_what_other_votes_hold_to_be_major():
+    minor = answer([claim(rewrite="two railway tracks", severity="minor", text="A shade.")])
+    verdict = judge(Bench(minor, TRUE_FAULT, minor), votes=3)
+    assert verdict.passed and len(verdict.findings) == 2
+    assert [finding.rewrite for finding in verdict.minor] == ["two railway tracks"] and verdict.minor[
+        0
+    ] in verdict.findings
+    assert judge(Bench(CLEAN)).minor == ()
+
+
+SEAM = Seam("… of the flood.", "The flood had come at night …")
+
+
+def at_seam(**changes):
+    one = {
+        "seam": 1,
+        "fault": "repetition",
+        "claim": "Twice.",
+        "earlier_quote": "of the flood",
+        "later_quote": "The flood had come",
+    }
+    return answer(seams=[one | changes])
+
+
+def judged_at_seams(*votes):
+    ask = Bench([*votes])
+    return asyncio.run(Faithfulness()(SOURCE, REWRITE, "", ask, before="It told of the flood.", seams=[SEAM])), ask
+
+
+def test_a_fault_at_a_seam_refuses_with_the_words_of_the_later_part():
+    verdict, ask = judged_at_seams(at_seam())
+    assert verdict.reason == "broken_seam"
+    (finding,) = verdict.findings
+    assert (finding.source, finding.rewrite) == ("", "The flood had come")
+    assert finding.detail == 'Mend the seam to the text before: repetition: Twice. (the text before: "of the flood")'
+    asked = ask.asked[0]
+    assert asked["schema"] == SEAMS
+    content = asked["messages"][-1]["content"]
+    assert "1. … … of the flood. | The flood had come at night … …" in content and "<rewrite-before-" in content
+    assert content.endswith('and "seams".')
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"later_quote": "nowhere"}, {"earlier_quote": ""}, {"earlier_quote": "nowhere"}, {"seam": 2}, {"seam": 0}]
+)
+def test_a_seam_misquoted_is_asked_for_again(wrong):
+    verdict, ask = judged_at_seams(at_seam(**wrong), answer(seams=[]))
+    assert verdict.passed and len(ask.asked) == 2
+
+
+def test_a_missing_link_needs_no_words_of_the_earlier_part():
+    assert judged_at_seams(at_seam(fault="missing_link", earlier_quote=""))[0].reason == "broken_seam"
+
+
+def test_without_seams_none_are_asked_for():
+    ask = Bench(CLEAN)
+    judge(ask)
+    assert "seam" not in json.dumps(ask.asked[0]["schema"]) and "seam" not in ask.asked[0]["messages"][-1]["content"]
 
 
 def test_a_question_that_code_asks_is_decided_by_the_judge():

@@ -131,7 +131,7 @@ def test_the_judge_knows_the_source_before_and_nothing_that_was_made_of_it():
     for body in judge.read[1:]:
         context = block("context", body).removeprefix("… ")
         assert context and context in work.document.text
-        assert "is no source" in body["messages"][-1]["content"]
+        assert "no source, to be looked at for the seams alone" in body["messages"][-1]["content"]
     assert all(body["messages"][-1]["content"].count("A Title Of Its Own") == 1 for body in judge.read)
 
 

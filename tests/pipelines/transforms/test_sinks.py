@@ -16,7 +16,14 @@ from tokenmill.inference.errors import RunStopped
 from tokenmill.pipelines.runs.errors import RunFailed
 from tokenmill.pipelines.runs.folder import OutputFolder, check_sum
 from tokenmill.pipelines.transforms import sinks
-from tokenmill.pipelines.transforms.sinks import WriteShards, _WriteRuns, _WriteShard, read_rows, write_parquet
+from tokenmill.pipelines.transforms.sinks import (
+    Together,
+    WriteShards,
+    _WriteRuns,
+    _WriteShard,
+    read_rows,
+    write_parquet,
+)
 from tokenmill.schemas.columns import column, to_table
 from tokenmill.schemas.documents import Document
 from tokenmill.schemas.verdicts import Finding, Judgement
@@ -181,3 +188,20 @@ def test_a_full_disk_leaves_nothing_that_looks_finished(tmp_path):
         with pytest.raises(RunStopped, match=f"{disk} is full"):
             write_parquet(read_rows(as_json(big), Document), str(disk / "a.parquet"))
         assert not (disk / "a.parquet").exists()
+
+
+def _numbered(table):
+    """Rows of one shard, told how many others are of their file."""
+    files = table["source_file"].to_pylist()
+    return table.set_column(table.schema.get_field_index("title"), "title", [[str(files.count(f)) for f in files]])
+
+
+def test_rows_of_one_key_are_in_one_shard_and_filled_in_together(tmp_path):
+    made = rows(60)
+    write = WriteShards(str(tmp_path), Document, 8, Together("source_file", _numbered))
+    collect(lambda root: {"paths": root | beam.Create(made) | write})
+    shards = [pq.read_table(path).to_pylist() for path in sorted(tmp_path.glob("shard-*.parquet"))]
+    assert sorted(row["id"] for shard in shards for row in shard) == sorted(row.id for row in made)
+    files = [{row["source_file"] for row in shard} for shard in shards]
+    assert sum(map(len, files)) == len(set().union(*files)) == 3
+    assert {row["title"] for shard in shards for row in shard} == {"20"}
