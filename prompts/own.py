@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,11 @@ class OwnPrompt:
 
     name: str
     text: str
+    alone: str = "user"
+    """Role of a text that is not in parts."""
 
     def __post_init__(self) -> None:
-        prompts.know(replace(_parsed(self.text, self.name), name=self.name))
+        prompts.know(_parsed(self.text, self.name, self.alone))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -34,9 +36,12 @@ class OwnPrompt:
         return tuple(sorted(prompts.load(self.name).meta["placeholders"]))
 
 
-def read(path: str) -> OwnPrompt:
-    """A user's prompt file: Markdown with `{{placeholders}}`, in `# system` and `# user` parts or as one for the user. Front
-    matter may be left out.
+def read(path: str, *, alone: str = "user") -> OwnPrompt:
+    """A user's prompt file: Markdown with `{{placeholders}}`, in `# system` and `# user` parts or as one. Front matter may be
+    left out.
+
+    Args:
+        alone: role of a text that is not in parts.
 
     Raises:
         PromptError: it cannot be read or is malformed; one line.
@@ -48,10 +53,10 @@ def read(path: str) -> OwnPrompt:
     if not text.strip():
         raise prompts.PromptError(f"{path} is empty")
     stem = _NOT_IN_NAME.sub("_", Path(path).stem.lower()).strip("_") or "prompt"
-    return OwnPrompt(f"own/{stem}-{hashlib.sha256(text.encode()).hexdigest()[:8]}", text)
+    return OwnPrompt(f"own/{stem}-{hashlib.sha256(text.encode()).hexdigest()[:8]}", text, alone)
 
 
-def _parsed(text: str, where: str) -> prompts.Prompt:
+def _parsed(text: str, where: str, alone: str) -> prompts.Prompt:
     body = text
     version, meta = 1, {}
     if text.startswith("---\n"):
@@ -62,8 +67,8 @@ def _parsed(text: str, where: str) -> prompts.Prompt:
         version = meta.get("version", 1)
         if not isinstance(version, int):
             raise prompts.PromptError(f"{where}: the version must be a whole number")
-    parts = prompts.parts_of(body, "user")
-    if all(role != "user" for role, _ in parts):
+    parts = prompts.parts_of(body, alone)
+    if alone == "user" and all(role != "user" for role, _ in parts):
         raise prompts.PromptError(f"{where}: there is no # user part")
     used = prompts.placeholders_of(parts)
     declared = meta.get("placeholders")

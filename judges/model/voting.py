@@ -74,6 +74,8 @@ class Case:
     before: str = ""
     """The rewritten text just before; no source."""
     seams: tuple[Seam, ...] = ()
+    partial: bool = False
+    """Whether the rewrite may leave out what it likes."""
 
     @property
     def known(self) -> str:
@@ -180,16 +182,18 @@ class QuotingJudge:
         questions: Sequence[Question] = (),
         before: str = "",
         seams: Sequence[Seam] = (),
+        partial: bool = False,
     ) -> Verdict:
         """Judge `rewrite` against `source`. `context` is what a reader already knows: the source before this chunk; `form` is
         what the writer was asked for, `questions` what code found unmatched; `before` is the rewritten text just before, and
-        `seams` are where the parts meet of which the rewrite is put together.
+        `seams` are where the parts meet of which the rewrite is put together; `partial` says that it may leave out what it
+        likes.
 
         Raises:
             JudgeUndecided: no vote was usable.
             tokenmill.inference.errors.CallRefused: the endpoint will never answer this.
         """
-        case = Case(source, rewrite, context, title, form, tuple(questions), before, tuple(seams))
+        case = Case(source, rewrite, context, title, form, tuple(questions), before, tuple(seams), partial)
         messages = self.render(case)
         enough = self.votes // 2 + 1
         votes = await self._ask(range(enough), messages, case, ask)

@@ -12,8 +12,9 @@ from tokenmill.judges.model.faithfulness import SEAM_PROMPT, Faithfulness
 from tokenmill.judges.own import described
 from tokenmill.pipelines.knowledge.dag import Knowledge, build
 from tokenmill.pipelines.knowledge.rephrase import Rephrase
+from tokenmill.pipelines.knowledge.repertoire import repertoire, templates
 from tokenmill.pipelines.knowledge.style_pairs import draw_pairs, pairs
-from tokenmill.pipelines.knowledge.writing import REPAIR_TEMPLATE, Checks
+from tokenmill.pipelines.knowledge.writing import Checks
 from tokenmill.pipelines.rollouts.candidates import Candidates
 from tokenmill.pipelines.runs.embedding import embedder
 from tokenmill.pipelines.runs.job import Job, Plan
@@ -62,6 +63,15 @@ class KnowledgeOptions(TextOptions):
         "minilm", metavar="NAME", help="a sentence-transformers model (default: the packaged MiniLM)"
     )
     no_similarity: bool = of_checking(False, help="leave out the embedding check")
+    styles: tuple[str, ...] = of_writing(
+        (), metavar="NAME|DIR", help="draw from these styles: names, files or folders of your own (default: all shipped)"
+    )
+    perspectives: tuple[str, ...] = of_writing(
+        (), metavar="NAME|DIR", help="draw from these perspectives: names, files or folders of your own"
+    )
+    prompt: tuple[str, ...] = of_writing(
+        (), metavar="NAME=FILE", help="a template of yours in the place of a shipped one: knowledge/rephrase=my.md"
+    )
     check: tuple[str, ...] = own_check()
     candidates: int = own_candidates()
     candidates_always: bool = own_candidates_always()
@@ -76,6 +86,7 @@ def job(options: KnowledgeOptions) -> Job:
     judge = None if options.no_judge else Faithfulness(votes=options.votes, tolerated_minor=options.tolerated_minor)
     chosen = roles(options, "writer", *(["judge"] if judge else []))
     own = own_checks(options.check)
+    among = repertoire(options.styles, options.perspectives, options.rephrasings)
     parser = DocumentParser(**options.named_columns())
     step = Rephrase(
         model=parse_spec(options.llm).model,
@@ -85,6 +96,8 @@ def job(options: KnowledgeOptions) -> Job:
         chunk_tokens=options.chunk_tokens,
         repairs=options.repairs,
         candidates=Candidates(options.candidates, options.candidates_always),
+        # A worker that writes may be another than that which drew the styles: it must know them, too.
+        templates=(*templates(options.prompt), *((one.name, one) for one in (among.own if among else ()))),
         checks=Checks(
             similarity=None if options.no_similarity else Similarity(embedder(options)),
             entailment=entailment(options),
@@ -92,14 +105,14 @@ def job(options: KnowledgeOptions) -> Job:
             judge=judge,
         ),
     )
-    config = Knowledge(step, options.rephrasings)
+    config = Knowledge(step, options.rephrasings, among)
     notes = []
     if options.rephrasings > USUAL:
         notes.append(
             f"--rephrasings {options.rephrasings}: the Kimi K2 report rephrases a corpus at most {USUAL} times; "
             "more is for experiments"
         )
-    used = [step.template, REPAIR_TEMPLATE, *sorted({name for pair in pairs() for name in pair})]
+    used = [step.template, step.repair_template, *sorted({name for pair in pairs(among) for name in pair})]
     if judge is not None:
         used += judge.prompt_names
     return Job(

@@ -22,11 +22,13 @@ from tokenmill.judges.model.faithfulness import CHECK as FAITHFULNESS
 from tokenmill.judges.own import OwnCheck
 from tokenmill.judges.structure.check import CHECK as STRUCTURE
 from tokenmill.judges.structure.check import Structure
+from tokenmill.pipelines.knowledge.style_pairs import keeps_all
 from tokenmill.pipelines.rollouts.candidates import ONE, Candidates
 from tokenmill.pipelines.rollouts.chunking import Chunk, join, tail
 from tokenmill.pipelines.rollouts.progress import Progress, Refusal
 from tokenmill.pipelines.rollouts.repair import corrections, write_text
 from tokenmill.prompts.fence import fence
+from tokenmill.prompts.own import OwnPrompt
 from tokenmill.schemas.knowledge import RephrasingTask
 from tokenmill.schemas.verdicts import Finding, Verdict, first_refusal
 
@@ -105,6 +107,8 @@ class Writing:
     checks: Checks = field(default_factory=Checks)
     candidates: Candidates = ONE
     """Of each chunk's first writing."""
+    templates: tuple[tuple[str, OwnPrompt], ...] = ()
+    """The user's prompts, by the names of the shipped ones in whose place they stand, or by their own."""
 
     async def write(
         self, task: RephrasingTask, chunks: Sequence[Chunk], index: int, progress: Written
@@ -174,7 +178,8 @@ class Writing:
     ) -> list[Verdict]:
         """What the checks that ask no judge say."""
         checks, document = self.checks, task.document
-        verdicts = checks.form(
+        form = checks.form if keeps_all(task.style) else checks.form.for_excerpts
+        verdicts = form(
             source,
             rewrite,
             finish_reason=finish_reason,
@@ -224,7 +229,7 @@ class Writing:
         """The messages that ask to mend a rewrite: its own text, and what is wrong with it in the words of both texts."""
         source = before(chunks, index)
         seam = any(finding.kind == BROKEN_SEAM for verdict in verdicts for finding in verdict.findings)
-        return prompts.load(REPAIR_TEMPLATE).render(
+        return prompts.load(self.repair_template).render(
             **wording(task.style, task.perspective, self.brief),
             title=fence(task.document.title, "title") if task.document.title else "",
             source_before=fence(tail(source, self.before_tokens), "source-before") if source.strip() else "",
@@ -257,7 +262,14 @@ class Writing:
 
     @property
     def template(self) -> str:
-        return BRIEF_TEMPLATE if self.brief else TEMPLATE
+        return self._named(BRIEF_TEMPLATE if self.brief else TEMPLATE)
+
+    @property
+    def repair_template(self) -> str:
+        return self._named(REPAIR_TEMPLATE)
+
+    def _named(self, template: str) -> str:
+        return next((own.name for name, own in self.templates if name == template), template)
 
     def wording(self, task: RephrasingTask) -> str:
         """Our own words around the documents in one style and perspective."""
