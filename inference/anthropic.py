@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -15,7 +17,17 @@ ANSWER_TOOL = "answer"
 
 _BEGIN = "(begin)"
 """Said by nobody, where a conversation does not begin with the user: the API wants it to."""
-_TAKEN = ("model", "max_tokens", "temperature", "top_p", "top_k", "metadata", "service_tier", "thinking", "output_config")
+_TAKEN = (
+    "model",
+    "max_tokens",
+    "temperature",
+    "top_p",
+    "top_k",
+    "metadata",
+    "service_tier",
+    "thinking",
+    "output_config",
+)
 _STOPPED = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "model_context_window_exceeded": "length",
             "tool_use": "tool_calls", "refusal": "content_filter"}  # fmt: skip
 _ADAPTIVE = re.compile(r"-4-(?:[6-9]|\d\d(?!\d))|-[5-9](?!\d)|fable|mythos")
@@ -27,7 +39,7 @@ class Anthropic:
     """The wire format of `POST /v1/messages`."""
 
     path = "/messages"
-    headers = {"anthropic-version": VERSION}
+    headers: Mapping[str, str] = MappingProxyType({"anthropic-version": VERSION})
     key_header = "x-api-key"
 
     def encode(self, body: bytes) -> bytes:
@@ -73,7 +85,10 @@ class Anthropic:
         message: dict[str, Any] = {"role": "assistant", "content": text}
         if len(used) == 1 and used[0]["name"] == ANSWER_TOOL:
             # The text before it, if any, is no part of the answer.
-            message["content"], reason = orjson.dumps(used[0]["input"]).decode(), "stop" if reason != "length" else reason
+            message["content"], reason = (
+                orjson.dumps(used[0]["input"]).decode(),
+                "stop" if reason != "length" else reason,
+            )
         elif used:
             message["tool_calls"] = [
                 {

@@ -4,6 +4,7 @@ form, so that they mean the same whoever answers; only the bytes on the wire dif
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import orjson
@@ -31,7 +32,7 @@ class Plain:
     """OpenAI's chat completions."""
 
     path = "/chat/completions"
-    headers: Mapping[str, str] = {}
+    headers: Mapping[str, str] = MappingProxyType({})
     key_header = "Authorization"
 
     def encode(self, body: bytes) -> bytes:

@@ -75,4 +75,6 @@ def _parsed(text: str, where: str, alone: str) -> prompts.Prompt:
     if declared is not None and set(declared) != used:
         wrong = ", ".join(sorted(set(declared) ^ used))
         raise prompts.PromptError(f"{where}: placeholders declared and used differ: {wrong}")
-    return prompts.Prompt(where, version, {**meta, "placeholders": sorted(used)}, parts, hashlib.sha256(text.encode()).hexdigest())
+    return prompts.Prompt(
+        where, version, {**meta, "placeholders": sorted(used)}, parts, hashlib.sha256(text.encode()).hexdigest()
+    )

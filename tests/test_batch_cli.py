@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tokenmill.bench.servers.batches import BatchFaults, BatchServer
 from tokenmill.bench.servers.mill import Writer, documents
+
 from tests.outputs import manifest, rows
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,7 +42,9 @@ def shards(out):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_batches_with_every_fault_end_in_the_bytes_of_a_direct_run(tmp_path, workers):
     corpus(tmp_path, 12)
-    faults = BatchFaults(expired=0.1, failed=0.03, malformed=0.03, missing=0.03, lost_replies=1, full=1, broken_downloads=1)
+    faults = BatchFaults(
+        expired=0.1, failed=0.03, malformed=0.03, missing=0.03, lost_replies=1, full=1, broken_downloads=1
+    )
     with BatchServer(Writer(faults=SPOILT), working=0.1, batch_faults=faults) as server:
         code, _, said = run(command(tmp_path, server.spec, "direct", cache="direct.sqlite"), tmp_path)
         assert code == 0, said
@@ -141,7 +144,9 @@ with open(given["-i"]) as lines, open(given["-o"], "w") as out:
     )
     program.chmod(0o755)
     path = f"{program.parent}:{os.environ['PATH']}"
-    code, _, said = run(command(tmp_path, "vllm:org/m?batch&max_model_len=4096", "here", "--no-judge"), tmp_path, PATH=path)
+    code, _, said = run(
+        command(tmp_path, "vllm:org/m?batch&max_model_len=4096", "here", "--no-judge"), tmp_path, PATH=path
+    )
     assert code == 0, said
     assert len(rows(tmp_path / "here")) == 6
     folder = tmp_path / "carried"

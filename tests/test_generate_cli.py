@@ -20,7 +20,7 @@ SCHEMA = {
     "required": ["question", "answer"],
     "additionalProperties": False,
 }
-CHECK = '''
+CHECK = """
 from tokenmill.schemas.verdicts import Finding, Verdict
 
 class Polite:
@@ -33,13 +33,15 @@ def no_towers(source, text):
 
 def wrong(source, text):
     return 0.5
-'''
+"""
 
 
 @pytest.fixture
 def folder(tmp_path):
     made = [{"id": f"row-{i}", "text": f"Fact {i}.\nIt is long." * 9, "level": "easy"} for i in range(6)]
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*made, {"id": "x", "text": "no level"}]))
+    (tmp_path / "in.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in [*made, {"id": "x", "text": "no level"}])
+    )
     (tmp_path / "ask.md").write_text("# system\nYou ask.\n# user\nAsk something {{level}} about:\n{{text}}\n")
     (tmp_path / "answer.json").write_text(json.dumps(SCHEMA))
     (tmp_path / "mine.py").write_text(CHECK)

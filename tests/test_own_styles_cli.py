@@ -27,7 +27,17 @@ def folder(tmp_path):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_own_styles_and_perspectives_are_drawn_written_and_on_record(folder, workers):
     with ScriptedServer(Writer()) as server:
-        flags = ("--styles", "mine", "letter", "--perspectives", "pirate.md", "--rephrasings", "2", "--chunk-tokens", "400")
+        flags = (
+            "--styles",
+            "mine",
+            "letter",
+            "--perspectives",
+            "pirate.md",
+            "--rephrasings",
+            "2",
+            "--chunk-tokens",
+            "400",
+        )
         argv = command(folder, server.spec, "out", *flags, workers=workers)
         code, _, errors = run(argv, folder)
         assert code == 0, errors
@@ -60,7 +70,10 @@ def test_a_template_of_ones_own_takes_the_place_of_the_shipped_one(folder):
     [
         (("--styles", "sonnet"), "no such file or folder with .md files; shipped are"),
         (("--styles", "bare.md"), "needs `brief`"),
-        (("--styles", "letter", "--perspectives", "pirate.md", "--rephrasings", "2"), "there are 1 style-perspective pairs"),
+        (
+            ("--styles", "letter", "--perspectives", "pirate.md", "--rephrasings", "2"),
+            "there are 1 style-perspective pairs",
+        ),
         (("--styles", "adds.md"), "keeps: all or keeps: some, and adds: nothing"),
         (("--prompt", "knowledge/rephrase=bare.md"), "they differ in {{chunk}}"),
         (("--prompt", "judges/nothing=bare.md"), "write NAME=FILE"),

@@ -116,7 +116,9 @@ def measured(count: int, kills: int, working: float, folder: Path) -> dict[str, 
 def _row(said: str, role: str) -> list[int]:
     """Calls, prompt tokens and answer tokens that an estimate expects of a role."""
     line = next(line for line in said.splitlines() if line.strip().startswith(role) and "expected" in line)
-    return [int(number.replace(",", "")) for number in re.findall(r"(?<= )[\d,]+(?= |$)", line.split("expected")[1])][:3]
+    return [int(number.replace(",", "")) for number in re.findall(r"(?<= )[\d,]+(?= |$)", line.split("expected")[1])][
+        :3
+    ]
 
 
 def main() -> None:

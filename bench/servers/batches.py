@@ -171,7 +171,9 @@ class BatchServer(ScriptedServer):
                 self._end(batch)
 
     def _end(self, batch: _Batch) -> None:
-        faults, outputs, errors = self.batch_faults, [], []
+        faults = self.batch_faults
+        outputs: list[dict[str, Any]] = []
+        errors: list[dict[str, Any]] = []
         kinds = ("expired", "failed", "malformed", "missing", "")
         shares = (faults.expired, faults.failed, faults.malformed, faults.missing)
         for line in batch.lines:

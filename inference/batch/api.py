@@ -151,9 +151,7 @@ class BatchApi:
         while True:
             try:
                 data = {"data": form()} if form is not None else {"json": json} if json is not None else {}
-                async with self._session.request(
-                    method, self.base_url + path, allow_redirects=False, **data
-                ) as answer:
+                async with self._session.request(method, self.base_url + path, allow_redirects=False, **data) as answer:
                     content = b""
                     while len(content) < _MAX_REPLY and (piece := await answer.content.read(_MAX_REPLY)):
                         content += piece

@@ -257,9 +257,13 @@ class Desk:
                 raise EndpointRejects(f"{counter.name} refuses our batch {part.batch}: {progress.problem}")
         await self._forget(part.name)
         if rejected and len(rejected) == len(lines):
-            raise EndpointRejects(f"{counter.name} rejects us with {rejected[0]}; check the model name, the key and the account")
+            raise EndpointRejects(
+                f"{counter.name} rejects us with {rejected[0]}; check the model name, the key and the account"
+            )
         if not progress.problem:
-            self._missed({address: problems.get(address, "no answer to it in the batch's results") for address in missing})
+            self._missed(
+                {address: problems.get(address, "no answer to it in the batch's results") for address in missing}
+            )
 
     def _missed(self, problems: Mapping[str, str]) -> None:
         """Note that calls, by address, came back without an answer, and give up those that did so too often."""
@@ -278,7 +282,9 @@ class Desk:
             await self.cache.put(result.address, Entry(result.status, result.body))
             return
         before = await self.cache.get(result.address, refusals=False)
-        if before is not None:  # stored, and counted, by a command that was killed before it could say so, or by another
+        if (
+            before is not None
+        ):  # stored, and counted, by a command that was killed before it could say so, or by another
             return
         usage = Answer.parse(result.body).usage
         await self.cache.put(result.address, Entry(PAID, result.body), tokens=usage.total)

@@ -11,8 +11,8 @@ from tokenmill.judges.entailment.check import Entailment
 from tokenmill.judges.model.faithfulness import SEAM_PROMPT, Faithfulness
 from tokenmill.judges.own import described
 from tokenmill.pipelines.knowledge.dag import Knowledge, build
-from tokenmill.pipelines.knowledge.rephrase import Rephrase
 from tokenmill.pipelines.knowledge.repertoire import repertoire, templates
+from tokenmill.pipelines.knowledge.rephrase import Rephrase
 from tokenmill.pipelines.knowledge.style_pairs import draw_pairs, pairs
 from tokenmill.pipelines.knowledge.writing import Checks
 from tokenmill.pipelines.rollouts.candidates import Candidates
@@ -64,7 +64,9 @@ class KnowledgeOptions(TextOptions):
     )
     no_similarity: bool = of_checking(False, help="leave out the embedding check")
     styles: tuple[str, ...] = of_writing(
-        (), metavar="NAME|DIR", help="draw from these styles: names, files or folders of your own (default: all shipped)"
+        (),
+        metavar="NAME|DIR",
+        help="draw from these styles: names, files or folders of your own (default: all shipped)",
     )
     perspectives: tuple[str, ...] = of_writing(
         (), metavar="NAME|DIR", help="draw from these perspectives: names, files or folders of your own"

@@ -66,7 +66,7 @@ async def write_and_repair(
         params: dict[str, Any] = {"attempt": attempt, "seed": writer.seed + attempt}
         params |= {"temperature": writer.temperature, "top_p": writer.top_p}
         try:
-            written = await write(written, verdicts, params)
+            answer = written = await write(written, verdicts, params)
         except StructuredAnswerInvalid:
             if written is None:
                 raise
@@ -74,8 +74,10 @@ async def write_and_repair(
         verdicts = await verify(written)
         progress.add(verdicts, chunk, attempt + drawn)
         if attempt == 0 and candidates.number > 1 and not unrepairable(verdicts):
-            chosen, written, verdicts = await best(partial(write, None, ()), verify, written, verdicts, params, candidates)
-            drawn = candidates.number - 1
+            chosen, answer, verdicts = await best(
+                partial(write, None, ()), verify, answer, verdicts, params, candidates
+            )
+            written, drawn = answer, candidates.number - 1
             if chosen:
                 progress.add(verdicts, chunk, chosen)
         if first_refusal(verdicts) is None or unrepairable(verdicts):

@@ -61,9 +61,7 @@ def fetched(pattern: str) -> list[str]:
             revision = None
             names = _written(pattern, place, api.list_repo_files(place.repo, repo_type="dataset"))
         say(f"{pattern}: {len(names)} files", OK)
-        return [
-            api.hf_hub_download(place.repo, name, repo_type="dataset", revision=revision) for name in sorted(names)
-        ]
+        return [api.hf_hub_download(place.repo, name, repo_type="dataset", revision=revision) for name in sorted(names)]
     except HfHubHTTPError as error:
         raise UsageError(f"--input {pattern}: {line_of(error)}; is its name right, and is HF_TOKEN set?") from None
     except (OSError, ValueError) as error:

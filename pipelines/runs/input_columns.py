@@ -75,7 +75,6 @@ def check(path: str, present: dict[str, str], parser: Parser[Any]) -> None:
                 f"--input {path}: column {column!r} holds {present[column]}, not text.{_advice(present, parser, (column,))}"
             )
 
-
     for column in getattr(parser, "shown", ()):
         if "binary" in present[column]:
             raise UsageError(

@@ -66,7 +66,9 @@ def find(globs: Sequence[str], *, limit: int | None = None) -> Inputs:
     found: dict[str, tuple[int, float]] = {}
     for pattern in globs:
         if pattern.startswith(hub_input.PREFIX):
-            found.update({path: (size, time) for path, size, time in map(_about, map(Path, hub_input.fetched(pattern)))})
+            found.update(
+                {path: (size, time) for path, size, time in map(_about, map(Path, hub_input.fetched(pattern)))}
+            )
             continue
         matched = _match(pattern)
         if not matched:

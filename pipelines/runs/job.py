@@ -36,7 +36,9 @@ class Plan:
         return Plan(self.calls + other.calls, self.prompt + other.prompt, self.completion + other.completion)
 
     def scaled(self, factor: float) -> Plan:
-        return Plan(round(self.calls * factor), round(self.prompt * factor), round(self.completion * factor), self.waves)
+        return Plan(
+            round(self.calls * factor), round(self.prompt * factor), round(self.completion * factor), self.waves
+        )
 
     def with_tries(self, tries: int) -> Plan:
         """These calls, each answered so many times; whoever is asked again is shown the answer before."""

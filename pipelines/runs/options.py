@@ -97,7 +97,8 @@ class RunOptions(Options):
     """
 
     input: tuple[str, ...] = of_data(
-        metavar="GLOB", help="Parquet, JSONL (.gz, .zst), .txt or .md; local, on any Beam filesystem, or hf://datasets/NAME[/CONFIG][:SPLIT]"
+        metavar="GLOB",
+        help="Parquet, JSONL (.gz, .zst), .txt or .md; local, on any Beam filesystem, or hf://datasets/NAME[/CONFIG][:SPLIT]",
     )
     output: str | None = of_data(
         None,

@@ -21,8 +21,8 @@ from tokenmill.inference.servers.launch import ProgramMissing, run_batch_command
 from tokenmill.inference.spec import ModelSpec, parse_spec
 from tokenmill.inference.stats import RoleStats
 from tokenmill.pipelines.runs.errors import RunFailed, UsageError
-from tokenmill.pipelines.runs.forkserver import Zygote
 from tokenmill.pipelines.runs.folder import OutputFolder
+from tokenmill.pipelines.runs.forkserver import Zygote
 from tokenmill.pipelines.runs.inputs import Inputs
 from tokenmill.pipelines.runs.job import Job
 from tokenmill.pipelines.runs.progress import SAID

@@ -85,7 +85,12 @@ def test_a_conversation_with_tools_keeps_its_order_and_its_ids():
 @pytest.mark.parametrize(
     ("provider", "refused", "header", "variables"),
     [
-        ("gemini", {"seed", "frequency_penalty", "top_k"}, "authorization: bearer secret", {"GEMINI_API_KEY": "secret"}),
+        (
+            "gemini",
+            {"seed", "frequency_penalty", "top_k"},
+            "authorization: bearer secret",
+            {"GEMINI_API_KEY": "secret"},
+        ),
         ("mistral", {"seed", "max_completion_tokens"}, "authorization: bearer secret", {"MISTRAL_API_KEY": "secret"}),
         ("groq", {"max_tokens", "top_k"}, "authorization: bearer secret", {"GROQ_API_KEY": "secret"}),
         ("azure", {"max_tokens"}, "api-key: secret", {"AZURE_OPENAI_API_KEY": "secret"}),
@@ -96,7 +101,11 @@ def test_what_a_vendor_does_not_know_is_left_out(tmp_path, monkeypatch, provider
         monkeypatch.setenv(name, value)
     with StrictServer(lambda body: "hello", refused=frozenset(refused), header=header, models=("m",)) as server:
         monkeypatch.setenv(f"{provider.upper()}_BASE_URL", server.url)
-        (answer,) = asked(tmp_path, f"{provider}:m", (user("a"), {**USUAL, "top_k": 3, "frequency_penalty": 0.1} if provider == "gemini" else USUAL))
+        (answer,) = asked(
+            tmp_path,
+            f"{provider}:m",
+            (user("a"), {**USUAL, "top_k": 3, "frequency_penalty": 0.1} if provider == "gemini" else USUAL),
+        )
     sent = orjson.loads(next(iter(server.log.bodies)))
     assert answer.text == "hello" and server.log.kinds["400"] == 0
     assert sent.get("max_tokens", sent.get("max_completion_tokens")) == 50
@@ -127,7 +136,9 @@ def test_each_endpoint_has_its_own_key(tmp_path, monkeypatch):
     monkeypatch.setenv("THEIRS", "second")
     with StrictServer(lambda body: "hello", refused=frozenset(), header="bearer first") as server:
         assert asked(tmp_path, f"{server.spec}?key=MINE", (user("a"), USUAL))[0].text == "hello"
-        options = KnowledgeOptions(input=("x",), output="out", llm=f"{server.spec}?key=MINE", judge_llm=f"{server.spec}?key=THEIRS")
+        options = KnowledgeOptions(
+            input=("x",), output="out", llm=f"{server.spec}?key=MINE", judge_llm=f"{server.spec}?key=THEIRS"
+        )
         models = Models(roles(options, "writer", "judge"), str(tmp_path / "b.sqlite"), "test")
         runtime = runtimes.obtain(models)
         keys = {name: player.endpoint.client.api_key for name, player in runtime.client.players.items()}

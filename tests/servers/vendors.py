@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any
 
@@ -78,7 +79,7 @@ def problem(told: dict[str, Any]) -> str:
     if thinking and thinking["type"] == "enabled" and not 1024 <= thinking["budget_tokens"] < told["max_tokens"]:
         return "max_tokens must be greater than thinking.budget_tokens"
     roles = [message["role"] for message in told["messages"]]
-    if not roles or roles[0] != "user" or any(a == b for a, b in zip(roles, roles[1:], strict=False)):
+    if not roles or roles[0] != "user" or any(a == b for a, b in itertools.pairwise(roles)):
         return "messages: roles must alternate, user first"
     asked: set[str] = set()
     for message in told["messages"]:
@@ -121,5 +122,3 @@ class StrictServer(ScriptedServer):
 
 def _error(kind: str, message: str) -> bytes:
     return orjson.dumps({"type": "error", "error": {"type": kind, "message": message}})
-
-

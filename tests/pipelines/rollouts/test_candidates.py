@@ -4,7 +4,7 @@ import asyncio
 import json
 
 import pytest
-from tokenmill.bench.servers.mill import Writer, documents, passage, rewrite
+from tokenmill.bench.servers.mill import documents, passage, rewrite
 from tokenmill.bench.servers.scripted import ScriptedServer
 from tokenmill.pipelines.rollouts.candidates import APART, Candidates, best
 from tokenmill.schemas.verdicts import Finding, Verdict
@@ -61,7 +61,9 @@ def test_a_run_draws_them_where_the_first_is_refused_and_prices_them(tmp_path):
 
     with ScriptedServer(answer) as server:
         flags = ("--no-judge", "--rephrasings", "1", "--repairs", "0", "--chunk-tokens", "400")
-        code, said, errors = run([*command(tmp_path, server.spec, "out", *flags, "--candidates", "3"), "--estimate"], tmp_path)
+        code, said, errors = run(
+            [*command(tmp_path, server.spec, "out", *flags, "--candidates", "3"), "--estimate"], tmp_path
+        )
         assert code == 0 and "  6 " in said.split("expected")[1].split("at most")[0], said
         assert " 18 " in said.split("at most")[1], said
         code, _, errors = run(command(tmp_path, server.spec, "plain", *flags, cache="plain.sqlite"), tmp_path)
