@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 import orjson
+from tokenmill.inference.in_words import in_words
 from tokenmill.inference.providers import EFFORTS
-from tokenmill.inference.wire import in_words
 
 VERSION = "2023-06-01"
 ANSWER_TOOL = "answer"

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 import orjson
+from tokenmill.inference.anthropic import Anthropic
+from tokenmill.inference.in_words import in_words
 from tokenmill.inference.providers import PROVIDERS, Provider
-
-from tokenmill import prompts
 
 
 class Codec(Protocol):
@@ -61,21 +61,10 @@ class Adapted(Plain):
         return orjson.dumps(told)
 
 
-def in_words(messages: list[dict[str, Any]], schema: dict[str, Any]) -> list[dict[str, Any]]:
-    """Messages that end with what form the answer must have."""
-    asked = prompts.load("structured/schema").render(schema=orjson.dumps(schema).decode())[0]
-    *before, last = messages
-    if last["role"] == asked["role"] and isinstance(last.get("content"), str):
-        return [*before, {**last, "content": f"{last['content']}\n\n{asked['content']}"}]
-    return [*messages, asked]
-
-
 def codec_of(provider: str) -> Codec:
     """How to speak with a provider, by its name; empty for whoever speaks OpenAI's protocol as it is."""
     if not provider:
         return Plain()
     if PROVIDERS[provider].wire == "anthropic":
-        from tokenmill.inference.anthropic import Anthropic
-
         return Anthropic()
     return Adapted(PROVIDERS[provider])

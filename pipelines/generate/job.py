@@ -41,11 +41,6 @@ class GenerateOptions(RunOptions):
     candidates: int = own_candidates()
     candidates_always: bool = own_candidates_always()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.prompt:
-            raise UsageError("--prompt FILE is required")
-
 
 def _schema(path: str) -> str:
     """
@@ -69,6 +64,8 @@ def job(options: GenerateOptions) -> Job:
     Raises:
         UsageError: the prompt, the schema or a check cannot be used.
     """
+    if not options.prompt:
+        raise UsageError("--prompt FILE is required")
     try:
         prompt = read(options.prompt)
     except prompts.PromptError as error:
