@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Protocol
 
 import orjson
 from tokenmill.inference.anthropic import Anthropic
