@@ -189,9 +189,9 @@ class _Answer:
 def _complete(answer: _Answer) -> Verdict:
     if answer.finish_reason == "length":
         finding = Finding("cut_off", "Be shorter: the answer was longer than it may be, and broke off.")
-        return Verdict(COMPLETE, False, 0.0, "cut_off", (finding,))
+        return Verdict(COMPLETE, False, 0.0, "answer_cut_off", (finding,))
     if not answer.text.strip():
-        return Verdict(COMPLETE, False, 0.0, "empty", (Finding("empty", "Give an answer: there was none."),))
+        return Verdict(COMPLETE, False, 0.0, "answer_empty", (Finding("empty", "Give an answer: there was none."),))
     return Verdict(COMPLETE, True, 1.0)
 
 
