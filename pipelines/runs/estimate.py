@@ -14,10 +14,10 @@ from tokenmill.inference.call import Usage
 from tokenmill.inference.pricing import BATCH_SHARE, load_prices
 from tokenmill.inference.roles import Role
 from tokenmill.inference.spec import parse_spec
+from tokenmill.pipelines.runs.batched import batched
 from tokenmill.pipelines.runs.inputs import Inputs
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.options import RunOptions
-from tokenmill.pipelines.runs.waves import batched
 
 SAMPLE = 1000
 """Rows looked at; a larger input is scaled up from them."""

@@ -17,6 +17,7 @@ from tokenmill.inference import runtime as runtimes
 from tokenmill.inference.pricing import load_prices
 from tokenmill.inference.roles import Models
 from tokenmill.pipelines.runs import inputs
+from tokenmill.pipelines.runs.batched import at_the_driver, batched, check_batches
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.exit import FAILED, OK, ended, say
 from tokenmill.pipelines.runs.folder import KINDS, OutputFolder, check_sum, count_column
@@ -36,7 +37,6 @@ from tokenmill.pipelines.runs.preflight import check_models
 from tokenmill.pipelines.runs.prepare import prepared
 from tokenmill.pipelines.runs.progress import Progress
 from tokenmill.pipelines.runs.runner import choose
-from tokenmill.pipelines.runs.waves import Waves, at_the_driver, batched, check_batches
 from tokenmill.pipelines.transforms.files import whole_path
 from tokenmill.pipelines.transforms.rollout import EXTRA
 from tokenmill.pipelines.transforms.sources import COUNTED_FILES, PARQUET, ends_with
@@ -166,6 +166,8 @@ def _run(
             total = found.rows and found.rows * job.tasks_per_row * job.rows_per_task
             with Progress(Path(models.state or "/nonexistent"), total), prepared():
                 if in_batches:
+                    from tokenmill.pipelines.runs.waves import Waves  # with its client of the Batch API
+
                     waves = Waves(runner, job, models, found, out, shards, runtime, options.batch_below, zygote)
                     counters = waves.run()
                 else:
