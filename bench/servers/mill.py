@@ -156,7 +156,7 @@ class Writer:
     def __call__(self, body: dict[str, Any]) -> Any:
         if "response_format" in body:
             asked = body["response_format"]["json_schema"]["schema"].get("properties", {})
-            seams = {"seams": []} if "seams" in asked else {}
+            seams: dict[str, Any] = {"seams": []} if "seams" in asked else {}
             verdict = FAITHFUL | seams | (self.judge(body) if self.judge else {})
             return orjson.dumps(verdict).decode()
         text = passage(body)
