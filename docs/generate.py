@@ -41,6 +41,7 @@ INCLUDED = (
     "training/README.md",
     "bench/README.md",
     "bench/agentic/README.md",
+    "bench/batch/README.md",
     "bench/fidelity/README.md",
     "bench/fidelity/data/LICENSE.md",
     "bench/math_verify/README.md",

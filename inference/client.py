@@ -11,6 +11,7 @@ from typing import Any
 
 import openai
 import orjson
+from tokenmill.inference.batch.spool import Spool
 from tokenmill.inference.cache.base import REFUSALS, Cache, Entry
 from tokenmill.inference.call import Answer, Call, MalformedAnswer, Message, Usage, read_usage, tokens
 from tokenmill.inference.circuit import Circuit
@@ -48,6 +49,12 @@ class Player:
     stats: RoleStats = field(default_factory=RoleStats)
     length_key: str = "max_tokens"
     """Wire name of the answer-length limit (`max_completion_tokens` at api.openai.com)."""
+    thinking: int = 0
+    """Tokens that an answer may take beyond its limit, for what the model thinks before it."""
+    spool: Spool | None = None
+    """Where the role's calls are filed instead of being made."""
+    offline: bool = False
+    """Whether no server answers: its batches are worked off by a program."""
 
 
 @dataclass
@@ -129,6 +136,8 @@ class Client:
             )
         player = self.players[to]
         merged = {**params, **player.role.params}
+        if player.thinking and merged.get("max_tokens"):
+            merged["max_tokens"] += player.thinking
         if player.length_key != "max_tokens" and "max_tokens" in merged:
             merged[player.length_key] = merged.pop("max_tokens")
         merged = {name: value for name, value in merged.items() if value is not None}
@@ -140,6 +149,7 @@ class Client:
         Raises:
             CallRefused: the endpoint will never answer this request, now or in an earlier run.
             CallFailed: it answered others but not this one, after `Models.tries` requests.
+            Waiting: the answer is to come in a batch; the call is filed.
             RunStopped: budget spent, endpoint down or rejecting us, cache broken, a request that was not recorded.
         """
         if to in self.recorded:
@@ -180,6 +190,8 @@ class Client:
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._asking[call.address] = future
         try:
+            if player.spool is not None:
+                raise player.spool.file(call, to, upper_bound(call))
             answer = await self._pay(call, player)
             future.set_result(answer)
             return answer

@@ -49,5 +49,9 @@ class NotRecorded(RunStopped):
     """A recording has no answer to a request."""
 
 
+class Waiting(RunStopped):
+    """This row waits for an answer that is asked for in a batch; the run goes on with the others and comes back to it."""
+
+
 class CacheBroken(RunStopped):
     """The cache cannot be read or written (disk full, permissions, no Redis)."""

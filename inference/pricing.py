@@ -16,6 +16,9 @@ from typing import Any
 import orjson
 from tokenmill.inference.call import Usage
 
+BATCH_SHARE = 0.5
+"""What a call in a batch costs, as a share of its price: so at OpenAI, Azure, Anthropic, Google, Mistral, Groq and Together."""
+
 SHIPPED = Path(__file__).with_name("prices.json")
 
 _SNAPSHOT = re.compile(r"-20\d\d-?\d\d-?\d\d$")
@@ -51,7 +54,7 @@ class Prices:
         up first, then the name in it, then the name without the date of a snapshot (`-2024-07-18`).
         """
         spec = model.lower()
-        name = spec.split("@http", 1)[0].removeprefix("openai:")
+        name = spec.split("?", 1)[0].split("@http", 1)[0].removeprefix("openai:")
         for candidate in dict.fromkeys((spec, name, _SNAPSHOT.sub("", name))):
             if candidate in self.models:
                 return self.models[candidate]

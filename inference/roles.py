@@ -41,6 +41,8 @@ class Models:
     """Folder for live figures of this run, on this machine; empty for none."""
     record: bool = False
     """Whether every answer is also written down in `state`, see `inference.recording`."""
+    filing: str = ""
+    """Folder into which calls to models with `?batch` are put instead of being made; empty for making them."""
     worker_of: int = 0
     """Process whose death ends this worker too; 0 for none."""
     attempt: str = ""

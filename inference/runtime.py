@@ -20,6 +20,7 @@ from tokenmill.inference import ending, redaction
 from tokenmill.inference.cache.open import open_cache
 from tokenmill.inference.errors import CacheBroken, RunStopped
 from tokenmill.inference.identity import installed
+from tokenmill.inference.providers import room_to_think
 from tokenmill.inference.roles import Models
 from tokenmill.inference.servers.acquire import Lease, acquire
 from tokenmill.inference.spec import parse_spec
@@ -38,6 +39,9 @@ UNLED = 5
 GRACE = 5.0
 """Seconds that a worker which ends waits for the answers to calls in flight: they are paid for."""
 
+OFFLINE = "http://run-batch.invalid/v1"
+"""Stands for the address of a model that is asked by no server at all."""
+
 _runtimes: dict[str, Runtime] = {}
 _lock = threading.Lock()
 
@@ -45,11 +49,13 @@ _lock = threading.Lock()
 def connect(models: Models, leases: list[Lease], *, cache: Any) -> Client:
     """A client whose roles are resolved; leases of the servers it speaks to are appended to `leases`."""
     # The openai library takes longer to import than all else.
+    from tokenmill.inference.batch.spool import Spool
     from tokenmill.inference.circuit import Circuit
     from tokenmill.inference.client import Client, Endpoint, Player
     from tokenmill.inference.limiter import AdaptiveLimiter
     from tokenmill.inference.recording import RecordedPlayer, Recorder, Recording
     from tokenmill.inference.transport import LeanOpenAI
+    from tokenmill.inference.wire import codec_of
 
     urls = [models.cache] if "://" in models.cache else []  # a file's path is no secret
     redaction.learn(*urls, *(parse_spec(role.spec).api_key() for role in models.roles.values()))
@@ -64,21 +70,31 @@ def connect(models: Models, leases: list[Lease], *, cache: Any) -> Client:
             recording = recordings[spec.path] = recordings.get(spec.path) or Recording(spec.path)
             recorded[name] = RecordedPlayer(recording, spec.model, role)
             continue
-        lease = acquire(spec)
+        filing = bool(models.filing) and spec.batch
+        offline = filing and spec.managed
+        lease = Lease(OFFLINE, spec.model) if offline else acquire(spec)
         leases.append(lease)
-        if lease.base_url not in endpoints:
-            endpoints[lease.base_url] = Endpoint(
-                LeanOpenAI(base_url=lease.base_url, api_key=spec.api_key() or "none", timeout=models.timeout),
+        # Two keys at one address are two accounts.
+        account = f"{lease.base_url} {spec.option('key') or ''}".strip() if not spec.managed else lease.base_url
+        codec = codec_of(spec.provider)
+        if account not in endpoints:
+            endpoints[account] = Endpoint(
+                LeanOpenAI(
+                    base_url=lease.base_url, api_key=spec.api_key() or "none", timeout=models.timeout, codec=codec
+                ),
                 AdaptiveLimiter(min(models.max_concurrency, lease.parallel or models.max_concurrency)),
                 Circuit(lease.base_url, models.patience, lease.problem),
                 lease.base_url,
             )
         hosted = "api.openai.com" in lease.base_url
         players[name] = Player(
-            endpoints[lease.base_url],
+            endpoints[account],
             lease.model,
             role,
             length_key="max_completion_tokens" if hosted else "max_tokens",
+            thinking=room_to_think(spec.model, spec.maker, role.params),
+            spool=Spool(models.filing, codec.encode) if filing else None,
+            offline=offline,
         )
     recorder = Recorder(models.state) if models.record else None
     return Client(models, players, cache, recorded=recorded, recorder=recorder)

@@ -3,10 +3,14 @@
     smollm2                              the embedded model (options: ?ctx=8192&parallel=1&threads=1)
     MODEL@http://host:port/v1            any OpenAI-compatible server; key in TOKENMILL_API_KEY or in the URL
     openai:MODEL                         OPENAI_API_KEY, OPENAI_BASE_URL
+    anthropic:MODEL, gemini:MODEL, …     the providers of `inference.providers`, each with its own key
     vllm:MODEL?tensor_parallel_size=2    owns a `vllm serve`; every option becomes one of its flags
     llamacpp:FILE.gguf?ctx=8192          owns a llama.cpp server on this file (options as for smollm2)
     hf:ORG/REPO[/FILE.gguf]              the same for a file of the Hub, downloaded first (option: revision=…)
     recorded:FILE                        asks no model: gives the answers that `--record FILE` has kept
+
+What somebody else serves takes `?batch` (half price, within a day), `?effort=low` (how hard it thinks) and `?key=VAR` (the
+environment variable that holds its key); `vllm:MODEL?batch` is worked off by `vllm run-batch`.
 
 Parsing touches neither the network, nor the disk, nor the environment: a spec means the same on every worker.
 """
@@ -21,12 +25,14 @@ from pathlib import PurePath
 from typing import Literal
 from urllib.parse import quote, unquote, urlsplit
 
-Kind = Literal["embedded", "endpoint", "openai", "vllm", "llamacpp", "hf", "recorded"]
+from tokenmill.inference.providers import PROVIDERS, problem_of
+
+Kind = Literal["embedded", "endpoint", "openai", "provider", "vllm", "llamacpp", "hf", "recorded"]
 
 EMBEDDED = "smollm2"
 FORMS = (
-    f"{EMBEDDED}, MODEL@http://host:port/v1, openai:MODEL, vllm:MODEL?option=value, "
-    "llamacpp:FILE.gguf?ctx=8192&parallel=1&threads=1, hf:ORG/REPO[/FILE.gguf], recorded:FILE"
+    f"{EMBEDDED}, MODEL@http://host:port/v1, openai:MODEL, {', '.join(f'{name}:MODEL' for name in PROVIDERS)}, "
+    "vllm:MODEL?option=value, llamacpp:FILE.gguf?ctx=8192&parallel=1&threads=1, hf:ORG/REPO[/FILE.gguf], recorded:FILE"
 )
 
 _LLAMA_OPTIONS = {"ctx": (512, 1 << 20), "parallel": (1, 256), "threads": (1, 1024)}
@@ -34,6 +40,7 @@ _HUB_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _OPTION_NAME = re.compile(r"[a-z][a-z0-9_]*(\.[A-Za-z0-9_]+)*")
 _SECRET_OPTIONS = {"api_key": "leave it out: the server listens on loopback only", "hf_token": "set HF_TOKEN instead"}
 _OWN_OPTIONS = {"host", "port", "uds", "model", "served_model_name", "headless", "root_path", "grpc", "help", "config"}
+BATCH_OPTIONS = frozenset({"batch", "poll", "requests", "megabytes"})
 _ENDPOINT = re.compile(r"@(?=[A-Za-z][A-Za-z0-9+.-]*://)")
 
 
@@ -56,6 +63,8 @@ class ModelSpec:
     """Canonical spelling without secrets: what manifests, logs and rows may show."""
     path: str | None = None
     """For `llamacpp` and `recorded` the file, as written; for `hf` the file in the repository, where one is named."""
+    provider: str = ""
+    """For `provider` its name."""
     _key: str = field(default="", repr=False)
 
     @property
@@ -69,6 +78,20 @@ class ModelSpec:
         return self.kind in ("embedded", "llamacpp", "hf")
 
     @property
+    def maker(self) -> str:
+        """`openai` or the provider's name; empty where it is not known who made the model."""
+        return "openai" if self.kind == "openai" else self.provider
+
+    @property
+    def batch(self) -> bool:
+        """Whether calls are to go into batches."""
+        return self.option("batch") is not None
+
+    def option(self, name: str) -> str | None:
+        """The value of an option; None where it is not given."""
+        return dict(self.options).get(name)
+
+    @property
     def local(self) -> bool:
         """Whether answers cost no money: our own server, an endpoint on this machine, or a recording."""
         return (
@@ -79,6 +102,10 @@ class ModelSpec:
 
     def api_key(self) -> str:
         """The bearer token to send, read from the environment now; empty where none is set or needed."""
+        if named := self.option("key") if not self.managed else None:
+            return os.environ.get(named, "")
+        if self.kind == "provider":
+            return os.environ.get(PROVIDERS[self.provider].key, "")
         if self.kind == "openai":
             return os.environ.get("OPENAI_API_KEY", "")
         if self.kind == "endpoint":
@@ -100,9 +127,14 @@ def parse_spec(text: str) -> ModelSpec:
     scheme, colon, rest = text.partition(":")
     body, _, query = (rest if colon else text).partition("?")
     if colon and scheme == "openai":
-        if query or "?" in rest:
-            raise _wrong(text, "openai: takes no options")
-        return ModelSpec("openai", _name(text, body), None, (), f"openai:{body}")
+        options = _remote_options(text, query)
+        return ModelSpec("openai", _name(text, body), None, options, _join(f"openai:{body}", options))
+    if colon and scheme in PROVIDERS:
+        options = _remote_options(text, query)
+        if "batch" in dict(options) and not PROVIDERS[scheme].batches:
+            raise _wrong(text, f"{scheme} has no Batch API like OpenAI's; leave out ?batch")
+        named = _join(f"{scheme}:{body}", options)
+        return ModelSpec("provider", _name(text, body), None, options, named, provider=scheme)
     if colon and scheme == "vllm":
         options = _options(text, query)
         _check_vllm(text, options)
@@ -137,6 +169,7 @@ def _hub(text: str, body: str, options: tuple[tuple[str, str], ...]) -> ModelSpe
 
 
 def _endpoint(text: str, model: str, url: str) -> ModelSpec:
+    url, _, query = url.partition("?")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -144,12 +177,13 @@ def _endpoint(text: str, model: str, url: str) -> ModelSpec:
         raise _wrong(text, "the address cannot be read (is the port a number?)") from None
     if parts.scheme not in ("http", "https") or not host:
         raise _wrong(text, "the address must start with http:// or https:// and name a host")
-    if parts.query or parts.fragment or "?" in url or "#" in url:
-        raise _wrong(text, "the address takes no query; put a key in TOKENMILL_API_KEY")
+    if parts.fragment or "#" in url:
+        raise _wrong(text, "the address takes no fragment")
+    options = _remote_options(text, query)
     netloc = f"[{host}]" if ":" in host else host
     base_url = f"{parts.scheme}://{netloc}{f':{port}' if port is not None else ''}{parts.path.rstrip('/') or '/v1'}"
     key = unquote(parts.password or parts.username or "")
-    return ModelSpec("endpoint", _name(text, model), base_url, (), f"{model}@{base_url}", _key=key)
+    return ModelSpec("endpoint", _name(text, model), base_url, options, _join(f"{model}@{base_url}", options), _key=key)
 
 
 def _name(text: str, model: str) -> str:
@@ -173,6 +207,14 @@ def _options(text: str, query: str) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(options.items()))
 
 
+def _remote_options(text: str, query: str) -> tuple[tuple[str, str], ...]:
+    options = _options(text, query)
+    for name, value in options:
+        if problem := problem_of(name, value):
+            raise _wrong(text, problem)
+    return options
+
+
 def _check_llama(text: str, options: tuple[tuple[str, str], ...]) -> None:
     for name, value in options:
         if name not in _LLAMA_OPTIONS:
@@ -184,6 +226,8 @@ def _check_llama(text: str, options: tuple[tuple[str, str], ...]) -> None:
 
 def _check_vllm(text: str, options: tuple[tuple[str, str], ...]) -> None:
     for name, value in options:
+        if name in BATCH_OPTIONS - {"batch"} and (problem := problem_of(name, value)):
+            raise _wrong(text, problem)
         if name in _SECRET_OPTIONS:
             raise _wrong(text, f"{name} would show in logs; {_SECRET_OPTIONS[name]}")
         if name in _OWN_OPTIONS or name.startswith("ssl_"):

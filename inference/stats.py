@@ -28,6 +28,10 @@ class RoleStats:
     """Prompt tokens that the endpoint had in its prefix cache (part of `prompt_tokens`)."""
     wasted_tokens: int = 0
     """Tokens of malformed answers and of probes (part of `prompt_tokens` and `completion_tokens`)."""
+    batched: int = 0
+    """Answers that came in batches (part of `paid`), and their tokens (part of those above)."""
+    batched_prompt_tokens: int = 0
+    batched_completion_tokens: int = 0
     estimated: int = 0
     """Paid answers whose tokens are estimated, because the endpoint does not report them."""
 

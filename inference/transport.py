@@ -14,6 +14,7 @@ import math
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 from urllib.parse import urljoin
 from urllib.request import getproxies
 
@@ -24,8 +25,8 @@ from multidict import CIMultiDict
 from openai._models import FinalRequestOptions
 from tokenmill.inference.call import Call, MalformedAnswer
 from tokenmill.inference.redaction import redacted, redacted_json
+from tokenmill.inference.wire import Codec, Plain
 
-PATH = "/chat/completions"
 CONNECT = 60.0
 """Seconds for a connection. A server that is not there refuses at once; what takes long is hundreds of connections on a
 machine that is busy, and to count those as failures would stop a run whose server is well."""
@@ -96,21 +97,35 @@ async def _within(seconds: float) -> AsyncIterator[None]:
 class LeanOpenAI(openai.AsyncOpenAI):
     """`AsyncOpenAI` with prepared requests. Use `complete`; retries are the caller's."""
 
-    def __init__(self, *, base_url: str, api_key: str, timeout: float) -> None:
-        super().__init__(base_url=base_url, api_key=api_key, timeout=timeout, max_retries=0)
+    def __init__(self, *, base_url: str, api_key: str, timeout: float, codec: Codec | None = None) -> None:
+        self.codec = codec or Plain()
+        told: dict[str, Any] = dict(self.codec.headers)
+        if self.codec.key_header != "Authorization":
+            told |= {"Authorization": openai.Omit(), self.codec.key_header: api_key}
+        super().__init__(base_url=base_url, api_key=api_key, timeout=timeout, max_retries=0, default_headers=told)
         self._lean = _Session(timeout)
         self._seconds = timeout
         self._template: tuple[httpx2.Request, str, CIMultiDict[str]] | None = None
 
+    def _validate_headers(self, headers: Any, custom_headers: Any) -> None:
+        if self.codec.key_header == "Authorization":
+            super()._validate_headers(headers, custom_headers)
+
     def _prepared(self) -> tuple[httpx2.Request, str, CIMultiDict[str]]:
         """The request that openai would send, its address and its headers, as templates for all."""
-        options = FinalRequestOptions.construct(method="post", url=PATH, content=b"{}")
+        options = FinalRequestOptions.construct(method="post", url=self.codec.path, content=b"{}")
         request = self._build_request(options, retries_taken=0)
         own = ("content-length", "x-stainless-retry-count", "host", "connection", "accept-encoding")
         headers = CIMultiDict((name, value) for name, value in request.headers.items() if name.lower() not in own)
         headers["Content-Type"] = "application/json"
         self._template = (request, str(request.url), headers)
         return self._template
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """The headers that say who we are, for requests other than completions."""
+        _, _, headers = self._template or self._prepared()
+        return {name: value for name, value in headers.items() if name.lower() != "content-type"}
 
     async def complete(self, body: bytes, limit: int = MAX_ANSWER) -> bytes:
         """POST one chat-completion body; the answer's body, unparsed, without our secrets.
@@ -125,13 +140,14 @@ class LeanOpenAI(openai.AsyncOpenAI):
             MalformedAnswer: longer than `limit`.
         """
         request, address, headers = self._template or self._prepared()
-        return await self._exchange(request, "POST", address, headers, body, min(limit, MAX_ANSWER))
+        sent = self.codec.encode(body)
+        return self.codec.decode(await self._exchange(request, "POST", address, headers, sent, min(limit, MAX_ANSWER)))
 
     async def list_models(self) -> bytes:
         """GET the list of models, unparsed. Raises as `complete` does."""
         request, address, headers = self._template or self._prepared()
         return await self._exchange(
-            request, "GET", address.replace(PATH, "/models"), headers, None, min(MAX_LIST, MAX_ANSWER)
+            request, "GET", address.replace(self.codec.path, "/models"), headers, None, min(MAX_LIST, MAX_ANSWER)
         )
 
     async def _exchange(

@@ -64,23 +64,60 @@ def parse(text: str, where: str) -> Prompt:
     match = re.match(r"---\n(.*?)\n---\n", text, re.DOTALL)
     if not match:
         raise PromptError(f"{where}: no front matter between --- lines")
-    meta = yaml.safe_load(match[1])
-    if not isinstance(meta, dict) or not isinstance(meta.get("name"), str) or not isinstance(meta.get("version"), int):
+    meta = front_matter(match[1], where)
+    if not isinstance(meta.get("name"), str) or not isinstance(meta.get("version"), int):
         raise PromptError(f"{where}: front matter needs a name and a whole-number version")
-    pieces = _PART.split(text[match.end() :])
-    if len(pieces) == 1:
-        parts: tuple[tuple[str, str], ...] = (("system", pieces[0].strip()),)
-    else:
-        parts = tuple((pieces[i], pieces[i + 1].strip()) for i in range(1, len(pieces), 2))
-    used = {name for _, template in parts for name in _PLACEHOLDER.findall(template)}
+    parts = parts_of(text[match.end() :], "system")
+    used = placeholders_of(parts)
     declared = set(meta.get("placeholders") or ())
     if used != declared:
         raise PromptError(f"{where}: placeholders declared and used differ: {', '.join(sorted(used ^ declared))}")
     return Prompt(meta["name"], meta["version"], meta, parts, hashlib.sha256(text.encode()).hexdigest())
 
 
-@cache
+def front_matter(text: str, where: str) -> dict[str, Any]:
+    """What stands between the --- lines of a prompt file."""
+    try:
+        meta = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise PromptError(f"{where}: the front matter is no YAML: {' '.join(str(error).split())[:200]}") from None
+    if not isinstance(meta, dict):
+        raise PromptError(f"{where}: front matter needs a name and a whole-number version")
+    return meta
+
+
+def parts_of(body: str, alone: str) -> tuple[tuple[str, str], ...]:
+    """(role, template) of each part; `alone` is the role of a text without headings of parts."""
+    pieces = _PART.split(body)
+    if len(pieces) == 1:
+        return ((alone, pieces[0].strip()),)
+    return tuple((pieces[i], pieces[i + 1].strip()) for i in range(1, len(pieces), 2))
+
+
+def placeholders_of(parts: tuple[tuple[str, str], ...]) -> set[str]:
+    """What is filled in."""
+    return {name for _, template in parts for name in _PLACEHOLDER.findall(template)}
+
+
+_known: dict[str, Prompt] = {}
+
+
+def know(prompt: Prompt) -> None:
+    """Have `load` find a prompt that is not in this package. Its name must tell it from every other one."""
+    _known[prompt.name] = prompt
+
+
 def load(name: str) -> Prompt:
+    """A prompt by its name: one made known, or that in `prompts/NAME.md`.
+
+    Raises:
+        PromptError: no such prompt, or its file is malformed.
+    """
+    return _known.get(name) or _shipped(name)
+
+
+@cache
+def _shipped(name: str) -> Prompt:
     """The prompt in `prompts/NAME.md`.
 
     Raises:

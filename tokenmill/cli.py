@@ -38,6 +38,7 @@ COMMANDS = {
     "agentic tasks": ("agentic.tasks.job", "write tasks with rubrics for agents"),
     "agentic trajectories": ("agentic.trajectories.job", "run agents on tasks"),
     "agentic code": ("agentic.code.job", "work on coding tasks in a sandbox"),
+    "generate": ("generate.job", "answer every row with your own prompt, schema and checks"),
     "publish": ("runs.publish", "upload a finished run to the Hugging Face Hub"),
 }
 """Subcommands: the module below `pipelines`, and what it does, in a few words. A module has a `COMMAND`; a package names

@@ -16,7 +16,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import orjson
 
@@ -96,7 +96,7 @@ class ScriptedServer:
     def spec(self) -> str:
         return f"{self.models[0]}@{self.url}"
 
-    def __enter__(self) -> ScriptedServer:
+    def __enter__(self) -> Self:
         self._thread.start()
         self.up()
         return self

@@ -23,6 +23,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tokenmill.inference.errors import RunStopped
+from tokenmill.inference.providers import PROVIDERS, NoAddress, address_of
 from tokenmill.inference.servers.launch import Launch, ProgramMissing, clean_environment, launch_of, python_module
 from tokenmill.inference.spec import ModelSpec
 
@@ -101,6 +102,8 @@ def acquire(
         return Lease(spec.base_url, spec.model)
     if spec.kind == "openai":
         return Lease(_openai_url(spec), spec.model)
+    if spec.kind == "provider":
+        return Lease(_provider_url(spec), spec.model)
     try:
         launch = launch_of(spec)
     except ProgramMissing as error:
@@ -284,6 +287,19 @@ def _last_words(log: Path) -> str:
         if lines := log.read_text(encoding="utf-8", errors="replace").split("\n")[-4:]:
             return f"its log ends: {' | '.join(line.strip() for line in lines if line.strip())[-400:]} (log: {log})"
     return f"log: {log}"
+
+
+def _provider_url(spec: ModelSpec) -> str:
+    try:
+        url = address_of(spec.provider)
+    except NoAddress as error:
+        raise ServerFailed(str(error)) from None
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None or parts.query:
+        raise ServerFailed(f"the address of {spec.provider} is no plain http(s) address; give the key by itself")
+    if not spec.api_key():
+        raise ServerFailed(f"{spec.text} needs a key: set {spec.option('key') or PROVIDERS[spec.provider].key}")
+    return url
 
 
 def _openai_url(spec: ModelSpec) -> str:

@@ -15,8 +15,9 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from tokenmill.inference.providers import KEYS
 from tokenmill.inference.servers.hub import NotFetched, fetched
-from tokenmill.inference.spec import ModelSpec
+from tokenmill.inference.spec import BATCH_OPTIONS, ModelSpec
 
 from tokenmill import IMPORT_ROOT
 
@@ -25,7 +26,7 @@ PORT = "{port}"
 
 DEFAULT_CTX = 8192
 _BOOT = "import runpy, sys; sys.path.insert(0, sys.argv[1]); m = sys.argv[2]; del sys.argv[1:3]; runpy.run_module(m, run_name='__main__')"  # noqa: E501
-_SECRETS = ("OPENAI_API_KEY", "TOKENMILL_API_KEY", "VLLM_API_KEY")
+_SECRETS = KEYS | {"OPENAI_API_KEY", "TOKENMILL_API_KEY", "VLLM_API_KEY"}
 
 
 class ProgramMissing(Exception):
@@ -105,6 +106,8 @@ def vllm_arguments(spec: ModelSpec) -> tuple[str, ...]:
     """Arguments after `vllm`. A bare or true option is a flag, a false one its `--no-` form."""
     flags = []
     for name, value in spec.options:
+        if name in BATCH_OPTIONS:
+            continue
         head, dot, tail = name.partition(".")
         flag = head.replace("_", "-") + dot + tail
         if value.lower() in ("", "true"):
@@ -116,6 +119,18 @@ def vllm_arguments(spec: ModelSpec) -> tuple[str, ...]:
     # A line per request would fill the disk over a corpus of millions.
     fixed = ("--host=127.0.0.1", f"--port={PORT}", f"--served-model-name={spec.model}", "--disable-uvicorn-access-log")
     return ("serve", spec.model, *fixed, *flags)
+
+
+def run_batch_command(spec: ModelSpec) -> tuple[str, ...]:
+    """The command that works off a file of requests with a `vllm:` spec's model, but for the files' names.
+
+    Raises:
+        ProgramMissing: vLLM is not on this machine.
+    """
+    launch = _vllm(spec)
+    served = {"--host=127.0.0.1", f"--port={PORT}", "--disable-uvicorn-access-log"}
+    flags = (flag for flag in launch.argv[3:] if flag not in served)
+    return (launch.argv[0], "run-batch", f"--model={spec.model}", *flags)
 
 
 def _llama(spec: ModelSpec) -> Launch:

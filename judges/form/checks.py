@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from tokenmill.judges.form.commentary import Commentary
 from tokenmill.judges.form.copying import Copying
@@ -24,6 +25,11 @@ class FormChecks:
     language: Language = field(default_factory=Language)
     copying: Copying = field(default_factory=Copying)
     injection: Injection = field(default_factory=Injection)
+
+    @cached_property
+    def for_excerpts(self) -> FormChecks:
+        """The same for texts that may leave out what they like: they have no least length."""
+        return replace(self, length=replace(self.length, minimum=0.0))
 
     def __call__(
         self,

@@ -92,10 +92,10 @@ class Faithfulness(Claims):
         )
 
     def examined(self, answer: dict[str, Any], case: Case) -> tuple[list[Claim], list[Misquoted]]:
-        claims, wrong = super().examined(answer, case)
+        claims, wrong = super().examined({**answer, "missing": []} if case.partial else answer, case)
         for item in answer["answers"]:
             kind = _KINDS.get(item["verdict"], "")
-            if kind and 1 <= item["question"] <= len(case.questions):
+            if kind and not (case.partial and kind == "missing_claim") and 1 <= item["question"] <= len(case.questions):
                 question = case.questions[item["question"] - 1]
                 claim = f"{item['verdict']}: {line(question.text)}"
                 claims.append(Claim(kind, claim, question.source, question.rewrite, True))

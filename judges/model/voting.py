@@ -75,6 +75,8 @@ class Case:
     """The rewritten text just before; no source."""
     seams: tuple[Seam, ...] = ()
     checked: str = ""
+    partial: bool = False
+    """Whether the rewrite may leave out what it likes."""
 
     @property
     def known(self) -> str:
@@ -182,17 +184,28 @@ class QuotingJudge:
         before: str = "",
         seams: Sequence[Seam] = (),
         checked: str = "",
+        partial: bool = False,
     ) -> Verdict:
         """Judge `rewrite` against `source`. `context` is what a reader already knows: the source before this chunk; `form` is
         what the writer was asked for, `questions` what code found unmatched, `checked` what code found right; `before` is the
-        rewritten text just before, and `seams` are where the parts meet of which the rewrite is put together.
+        rewritten text just before, and `seams` are where the parts meet of which the rewrite is put together; `partial` says
+        that it may leave out what it likes.
 
         Raises:
             JudgeUndecided: no vote was usable.
             tokenmill.inference.errors.CallRefused: the endpoint will never answer this.
         """
         case = Case(
-            source, rewrite, context, title, form, tuple(questions), before=before, seams=tuple(seams), checked=checked
+            source,
+            rewrite,
+            context,
+            title,
+            form,
+            tuple(questions),
+            before,
+            tuple(seams),
+            checked=checked,
+            partial=partial,
         )
         messages = self.render(case)
         enough = self.votes // 2 + 1

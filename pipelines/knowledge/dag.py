@@ -13,7 +13,7 @@ from apache_beam.coders import registry
 from tokenmill.pipelines.knowledge.content import kind_of
 from tokenmill.pipelines.knowledge.rephrase import Rephrase
 from tokenmill.pipelines.knowledge.row_figures import with_similarity
-from tokenmill.pipelines.knowledge.style_pairs import draw_pairs
+from tokenmill.pipelines.knowledge.style_pairs import Repertoire, draw_pairs
 from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.transforms.flow import Flow
 from tokenmill.pipelines.transforms.rollout import Rollout
@@ -32,12 +32,14 @@ class Knowledge:
     step: Rephrase
     rephrasings: int = 2
     """Rewrites per document; the report rephrases its corpora at most twice."""
+    among: Repertoire | None = None
+    """What is drawn from; None for all that is shipped."""
 
     def tasks(self, document: Document) -> Iterator[RephrasingTask]:
         """One task for each rephrasing of a document."""
         tokens = count_tokens(document.text)
         kind = kind_of(document.text, tokens)
-        drawn = draw_pairs(self.rephrasings, self.step.seed, document.id, kind, tokens)
+        drawn = draw_pairs(self.rephrasings, self.step.seed, document.id, kind, tokens, self.among)
         for index, (style, perspective) in enumerate(drawn):
             yield RephrasingTask(document, index, style, perspective, kind)
 

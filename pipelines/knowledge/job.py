@@ -9,14 +9,18 @@ from tokenmill.inference.spec import parse_spec
 from tokenmill.judges.embedding.similarity import Similarity
 from tokenmill.judges.entailment.check import Entailment
 from tokenmill.judges.model.faithfulness import SEAM_PROMPT, Faithfulness
+from tokenmill.judges.own import described
 from tokenmill.pipelines.knowledge.dag import Knowledge, build
+from tokenmill.pipelines.knowledge.repertoire import repertoire, templates
 from tokenmill.pipelines.knowledge.rephrase import Rephrase
 from tokenmill.pipelines.knowledge.style_pairs import draw_pairs, pairs
-from tokenmill.pipelines.knowledge.writing import REPAIR_TEMPLATE, Checks
+from tokenmill.pipelines.knowledge.writing import Checks
+from tokenmill.pipelines.rollouts.candidates import Candidates
 from tokenmill.pipelines.runs.embedding import embedder
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command, one
 from tokenmill.pipelines.runs.options import TextOptions, is_embedded, of_checking, of_writing, roles
+from tokenmill.pipelines.runs.own import own_candidates, own_candidates_always, own_check, own_checks
 from tokenmill.pipelines.transforms.documents import DocumentParser
 from tokenmill.schemas.flags import UsageError, checked, not_negative, positive, shaping
 from tokenmill.schemas.knowledge import RephrasingTask
@@ -59,6 +63,20 @@ class KnowledgeOptions(TextOptions):
         "minilm", metavar="NAME", help="a sentence-transformers model (default: the packaged MiniLM)"
     )
     no_similarity: bool = of_checking(False, help="leave out the embedding check")
+    styles: tuple[str, ...] = of_writing(
+        (),
+        metavar="NAME|DIR",
+        help="draw from these styles: names, files or folders of your own (default: all shipped)",
+    )
+    perspectives: tuple[str, ...] = of_writing(
+        (), metavar="NAME|DIR", help="draw from these perspectives: names, files or folders of your own"
+    )
+    prompt: tuple[str, ...] = of_writing(
+        (), metavar="NAME=FILE", help="a template of yours in the place of a shipped one: knowledge/rephrase=my.md"
+    )
+    check: tuple[str, ...] = own_check()
+    candidates: int = own_candidates()
+    candidates_always: bool = own_candidates_always()
 
 
 def job(options: KnowledgeOptions) -> Job:
@@ -69,6 +87,8 @@ def job(options: KnowledgeOptions) -> Job:
     """
     judge = None if options.no_judge else Faithfulness(votes=options.votes, tolerated_minor=options.tolerated_minor)
     chosen = roles(options, "writer", *(["judge"] if judge else []))
+    own = own_checks(options.check)
+    among = repertoire(options.styles, options.perspectives, options.rephrasings)
     parser = DocumentParser(**options.named_columns())
     step = Rephrase(
         model=parse_spec(options.llm).model,
@@ -77,20 +97,24 @@ def job(options: KnowledgeOptions) -> Job:
         seed=options.seed,
         chunk_tokens=options.chunk_tokens,
         repairs=options.repairs,
+        candidates=Candidates(options.candidates, options.candidates_always),
+        # A worker that writes may be another than that which drew the styles: it must know them, too.
+        templates=(*templates(options.prompt), *((one.name, one) for one in (among.own if among else ()))),
         checks=Checks(
             similarity=None if options.no_similarity else Similarity(embedder(options)),
             entailment=entailment(options),
+            own=own,
             judge=judge,
         ),
     )
-    config = Knowledge(step, options.rephrasings)
+    config = Knowledge(step, options.rephrasings, among)
     notes = []
     if options.rephrasings > USUAL:
         notes.append(
             f"--rephrasings {options.rephrasings}: the Kimi K2 report rephrases a corpus at most {USUAL} times; "
             "more is for experiments"
         )
-    used = [step.template, REPAIR_TEMPLATE, *sorted({name for pair in pairs() for name in pair})]
+    used = [step.template, step.repair_template, *sorted({name for pair in pairs(among) for name in pair})]
     if judge is not None:
         used += judge.prompt_names
     return Job(
@@ -114,6 +138,7 @@ def job(options: KnowledgeOptions) -> Job:
             "columns": asdict(parser),
             "embedding_model": None if options.no_similarity else options.embedding_model,
             "entailment_model": options.entailment_model,
+            **({"checks": described(own)} if own else {}),
             "judge_votes": 0 if judge is None else options.votes,
             **{name: getattr(step, name) for name in ("tail_tokens", "before_tokens", "judged_tokens")},
         },
@@ -152,9 +177,12 @@ def estimate(step: Rephrase, task: RephrasingTask) -> tuple[dict[str, Plan], dic
         messages = step.messages(task, chunks, index, before, before)
         prompt += sum(count_tokens(m["content"]) + 4 for m in messages)
         completion += round(part.tokens * 1.1)
-    writer = Plan(len(chunks), prompt, completion)
+    again = step.candidates.always and step.candidates.number > 1  # the others are drawn at once, after the first
+    writer = Plan(len(chunks), prompt, completion, waves=len(chunks) * (1 + again))
     tries = step.repairs + 1
-    expected, most = {"writer": writer}, {"writer": writer.scaled(tries)}
+    drawn = step.candidates
+    expected = {"writer": writer.scaled(drawn.calls(refused=False))}
+    most = {"writer": writer.scaled(tries - 1 + drawn.calls(refused=True))}
     if step.checks.judge is not None:
         fixed = sum(count_tokens(text) for _, text in prompts.load(step.checks.judge.prompt).parts)
         if len(chunks) > 1:
@@ -163,7 +191,7 @@ def estimate(step: Rephrase, task: RephrasingTask) -> tuple[dict[str, Plan], dic
         read = round(source * 2.2) + SEAM_TOKENS * (len(chunks) - 1)
         votes = step.checks.judge.votes
         calls = -(-source // step.judged_tokens) * votes
-        judge = Plan(calls, fixed * calls + read * votes, 100 * calls)
+        judge = Plan(calls, fixed * calls + read * votes, 100 * calls, waves=calls // votes)
         expected["judge"] = judge
         most["judge"] = judge.scaled(tries)
         most["writer"] += writer.scaled(step.repairs)

@@ -21,7 +21,8 @@ from tokenmill.judges.model.faithfulness import BROKEN_SEAM, OTHER_FORM
 from tokenmill.judges.model.quotes import stands_in
 from tokenmill.judges.model.voting import DROPPED, Seam
 from tokenmill.pipelines.knowledge.row_figures import figures_of
-from tokenmill.pipelines.knowledge.writing import REPAIR_TEMPLATE, STAGE, Writing, Written, before, known
+from tokenmill.pipelines.knowledge.style_pairs import keeps_all
+from tokenmill.pipelines.knowledge.writing import STAGE, Writing, Written, before, known
 from tokenmill.pipelines.rollouts.chunking import Chunk, chunk, join, tail
 from tokenmill.pipelines.rollouts.progress import Refusal
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
@@ -135,6 +136,9 @@ class Rephrase(Writing):
             asked += doubts.questions
         if self.checks.facts is not None:
             asked += questions(source, rewrite, context, document.language)
+        partial = not keeps_all(task.style)
+        if partial:  # what stands in the source alone is no matter of doubt
+            asked = [question for question in asked if question.rewrite]
         parts = progress.parts
         return await judge(
             source,
@@ -146,6 +150,7 @@ class Rephrase(Writing):
             questions=asked,
             before=tail(parts[start - 1], self.before_tokens) if start else "",
             seams=[_seam(parts[i - 1], parts[i]) for i in seams],
+            partial=partial,
         )
 
     async def _whole(self, task: RephrasingTask, chunks: Sequence[Chunk], progress: Written) -> Refusal | None:
@@ -212,7 +217,7 @@ class Rephrase(Writing):
         if self.checks.judge is not None:
             used += self.checks.judge.prompt_names
         if not self.brief:
-            used.append(REPAIR_TEMPLATE)
+            used.append(self.repair_template)
         return {
             "id": task.id,
             "text": text,
@@ -222,8 +227,8 @@ class Rephrase(Writing):
             "url": document.url,
             "source_kind": task.kind,
             "rephrasing": task.rephrasing,
-            "style": task.style.removeprefix("styles/"),
-            "perspective": task.perspective.removeprefix("perspectives/"),
+            "style": task.style.rpartition("/")[2],
+            "perspective": task.perspective.rpartition("/")[2],
             "judge_model": self.judge_model if self.checks.judge is not None else "",
             "minor_faults": sum(map(len, progress.tolerated.values())),
             **figures_of(document.text, text),

@@ -6,16 +6,27 @@ A style says in its front matter what it suits: its `genre` (styles of one genre
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import count as counting
 from itertools import islice
 
 from tokenmill.pipelines.knowledge.content import KINDS
+from tokenmill.prompts.own import OwnPrompt
 from tokenmill.schemas.draws import shuffled
 
 from tokenmill import prompts
+
+
+@dataclass(frozen=True)
+class Repertoire:
+    """Which styles and perspectives a run draws from, by the names of their prompts."""
+
+    styles: tuple[str, ...] = field(default_factory=lambda: tuple(prompts.names("styles")))
+    perspectives: tuple[str, ...] = field(default_factory=lambda: tuple(prompts.names("perspectives")))
+    own: tuple[OwnPrompt, ...] = ()
+    """Those of them that the user brings."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +46,29 @@ class Style:
         return kind in self.kinds and self.least <= tokens <= self.most
 
 
-@cache
-def styles() -> tuple[Style, ...]:
-    """Every style.
+def styles(among: Repertoire | None = None) -> tuple[Style, ...]:
+    """Every style of a repertoire; without one, of all that are shipped.
 
     Raises:
         prompts.PromptError: a style's front matter names a kind that there is not, or a length that is none.
     """
-    return tuple(map(_style, prompts.names("styles")))
+    return _styles(among or Repertoire())
 
 
-def _style(name: str) -> Style:
+@cache
+def _styles(among: Repertoire) -> tuple[Style, ...]:
+    return tuple(_style(name, among.perspectives) for name in among.styles)
+
+
+def keeps_all(style: str) -> bool:
+    """Whether a text in this style must say all that its source says. What it adds to it is nothing, in any style."""
+    return prompts.load(style).meta.get("keeps", "all") == "all"
+
+
+def _style(name: str, perspectives: Sequence[str] | None = None) -> Style:
     meta, short = prompts.load(name).meta, name.removeprefix("styles/")
+    if meta.get("keeps", "all") not in ("all", "some") or meta.get("adds", "nothing") != "nothing":
+        raise prompts.PromptError(f"{name}: a style's contract is keeps: all or keeps: some, and adds: nothing")
     kinds = frozenset(meta.get("suits") or KINDS)
     if unknown := sorted(map(str, kinds - KINDS.keys())):
         raise prompts.PromptError(f"prompts/{name}.md: suits {', '.join(unknown)}; known kinds are {', '.join(KINDS)}")
@@ -56,17 +78,21 @@ def _style(name: str) -> Style:
         case other:
             raise prompts.PromptError(f"prompts/{name}.md: tokens must be [least, most], not {other!r}")
     fitting = tuple(
-        p for p in prompts.names("perspectives") if short not in (prompts.load(p).meta.get("excludes") or ())
+        p
+        for p in (prompts.names("perspectives") if perspectives is None else perspectives)
+        if short not in (prompts.load(p).meta.get("excludes") or ())
     )
     return Style(name, str(meta.get("genre") or short), kinds, least or 0, most or float("inf"), fitting)
 
 
-def pairs() -> tuple[tuple[str, str], ...]:
+def pairs(among: Repertoire | None = None) -> tuple[tuple[str, str], ...]:
     """Every (style, perspective) that makes sense."""
-    return tuple((style.name, perspective) for style in styles() for perspective in style.perspectives)
+    return tuple((style.name, perspective) for style in styles(among) for perspective in style.perspectives)
 
 
-def draw_pairs(count: int, seed: int, id: str, kind: str = "prose", tokens: int = 1000) -> list[tuple[str, str]]:
+def draw_pairs(
+    count: int, seed: int, id: str, kind: str = "prose", tokens: int = 1000, among: Repertoire | None = None
+) -> list[tuple[str, str]]:
     """`count` different pairs for one document, drawn by hash.
 
     Styles that suit its kind and length come first, one of each genre before a second of any, and each once before any comes
@@ -76,10 +102,10 @@ def draw_pairs(count: int, seed: int, id: str, kind: str = "prose", tokens: int 
     Raises:
         ValueError: more pairs are wanted than there are.
     """
-    if count > len(pairs()):
-        raise ValueError(f"{count} rephrasings were asked for, but there are {len(pairs())} style-perspective pairs")
-    suiting = [style for style in styles() if style.suits(kind, tokens)]
-    others = [style for style in styles() if not style.suits(kind, tokens)]
+    if count > (there := len(pairs(among))):
+        raise ValueError(f"{count} rephrasings were asked for, but there are {there} style-perspective pairs")
+    suiting = [style for style in styles(among) if style.suits(kind, tokens)]
+    others = [style for style in styles(among) if not style.suits(kind, tokens)]
     drawn = list(islice(_drawn(suiting, count, seed, id), count))
     return drawn + list(islice(_drawn(others, count, seed, id), count - len(drawn)))
 

@@ -19,12 +19,16 @@ from tokenmill.judges.facts.check import FactCheck
 from tokenmill.judges.form.checks import FormChecks
 from tokenmill.judges.model.faithfulness import BROKEN_SEAM, OTHER_FORM, Faithfulness
 from tokenmill.judges.model.faithfulness import CHECK as FAITHFULNESS
+from tokenmill.judges.own import OwnCheck
 from tokenmill.judges.structure.check import CHECK as STRUCTURE
 from tokenmill.judges.structure.check import Structure
+from tokenmill.pipelines.knowledge.style_pairs import keeps_all
+from tokenmill.pipelines.rollouts.candidates import ONE, Candidates
 from tokenmill.pipelines.rollouts.chunking import Chunk, join, tail
 from tokenmill.pipelines.rollouts.progress import Progress, Refusal
 from tokenmill.pipelines.rollouts.repair import corrections, write_text
 from tokenmill.prompts.fence import fence
+from tokenmill.prompts.own import OwnPrompt
 from tokenmill.schemas.knowledge import RephrasingTask
 from tokenmill.schemas.verdicts import Finding, Verdict, first_refusal
 
@@ -49,6 +53,8 @@ class Checks:
     form: FormChecks = field(default_factory=FormChecks)
     structure: Structure | None = field(default_factory=Structure)
     """For styles that keep the structure of their source."""
+    own: tuple[OwnCheck, ...] = ()
+    """The user's."""
     facts: FactCheck | None = field(default_factory=FactCheck)
     similarity: Similarity | None = field(default_factory=Similarity)
     entailment: Entailment | None = None
@@ -99,6 +105,10 @@ class Writing:
     temperature: float = 0.7
     top_p: float = 0.95
     checks: Checks = field(default_factory=Checks)
+    candidates: Candidates = ONE
+    """Of each chunk's first writing."""
+    templates: tuple[tuple[str, OwnPrompt], ...] = ()
+    """The user's prompts, by the names of the shipped ones in whose place they stand, or by their own."""
 
     async def write(
         self, task: RephrasingTask, chunks: Sequence[Chunk], index: int, progress: Written
@@ -114,7 +124,15 @@ class Writing:
             return self.again(task, chunks, index, refused, verdicts, progress)
 
         written, refusal = await write_text(
-            self, messages, verify, progress, stage=STAGE, chunk=index, source=part.body, max_tokens=_room(part)
+            self,
+            messages,
+            verify,
+            progress,
+            stage=STAGE,
+            chunk=index,
+            source=part.body,
+            max_tokens=_room(part),
+            candidates=self.candidates,
         )
         progress.tries[index] = progress.attempts - asked
         return written, refusal
@@ -171,7 +189,8 @@ class Writing:
             entailed: whether to ask the entailment model: of a whole passage it has read each chunk.
         """
         checks, document = self.checks, task.document
-        verdicts = checks.form(
+        form = checks.form if keeps_all(task.style) else checks.form.for_excerpts
+        verdicts = form(
             source,
             rewrite,
             finish_reason=finish_reason,
@@ -186,6 +205,8 @@ class Writing:
             verdicts.append(checks.structure(source, rewrite, document.title))
         if checks.facts is not None:
             verdicts.append(checks.facts(source, rewrite, context, document.language))
+        for own in checks.own:
+            verdicts += own(source, rewrite, title=document.title, language=document.language)
         similarity = checks.similarity
         if similarity is not None and first_refusal(verdicts) is None and similarity.reads(source):
             verdicts.append(await similarity(source, rewrite))
@@ -223,7 +244,7 @@ class Writing:
         """The messages that ask to mend a rewrite: its own text, and what is wrong with it in the words of both texts."""
         source = before(chunks, index)
         seam = any(finding.kind == BROKEN_SEAM for verdict in verdicts for finding in verdict.findings)
-        return prompts.load(REPAIR_TEMPLATE).render(
+        return prompts.load(self.repair_template).render(
             **wording(task.style, task.perspective, self.brief),
             title=fence(task.document.title, "title") if task.document.title else "",
             source_before=fence(tail(source, self.before_tokens), "source-before") if source.strip() else "",
@@ -256,7 +277,14 @@ class Writing:
 
     @property
     def template(self) -> str:
-        return BRIEF_TEMPLATE if self.brief else TEMPLATE
+        return self._named(BRIEF_TEMPLATE if self.brief else TEMPLATE)
+
+    @property
+    def repair_template(self) -> str:
+        return self._named(REPAIR_TEMPLATE)
+
+    def _named(self, template: str) -> str:
+        return next((own.name for name, own in self.templates if name == template), template)
 
     def wording(self, task: RephrasingTask) -> str:
         """Our own words around the documents in one style and perspective."""

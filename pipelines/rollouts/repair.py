@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from tokenmill.inference.call import Answer, Message
 from tokenmill.inference.structured import StructuredAnswerInvalid
+from tokenmill.pipelines.rollouts.candidates import ONE, Candidates, best
 from tokenmill.pipelines.rollouts.progress import Progress, Refusal
 from tokenmill.prompts.fence import fence
 from tokenmill.schemas.verdicts import Finding, Verdict, first_refusal
@@ -41,6 +43,7 @@ async def write_and_repair(
     progress: Progress,
     chunk: int,
     unrepairable: Callable[[Sequence[Verdict]], bool] = lambda verdicts: False,
+    candidates: Candidates = ONE,
 ) -> tuple[T, list[Verdict]]:
     """The first text that every check passes, or the last one, and the verdicts on it.
 
@@ -49,6 +52,7 @@ async def write_and_repair(
             parameters. A later attempt that comes to no readable answer leaves the text before it standing.
         chunk: what the verdicts are about, an index or `WHOLE`.
         unrepairable: whether, after these verdicts, no further attempt can help.
+        candidates: of the first attempt.
 
     Raises:
         StructuredAnswerInvalid: the first attempt came to no readable answer.
@@ -56,18 +60,26 @@ async def write_and_repair(
     """
     written: T | None = None
     verdicts: list[Verdict] = []
+    drawn = 0
     for attempt in range(writer.repairs + 1):
         # Each attempt has a seed of its own, or a server that honours it would give the same answer to the same findings.
         params: dict[str, Any] = {"attempt": attempt, "seed": writer.seed + attempt}
         params |= {"temperature": writer.temperature, "top_p": writer.top_p}
         try:
-            written = await write(written, verdicts, params)
+            answer = written = await write(written, verdicts, params)
         except StructuredAnswerInvalid:
             if written is None:
                 raise
             break
         verdicts = await verify(written)
-        progress.add(verdicts, chunk, attempt)
+        progress.add(verdicts, chunk, attempt + drawn)
+        if attempt == 0 and candidates.number > 1 and not unrepairable(verdicts):
+            chosen, answer, verdicts = await best(
+                partial(write, None, ()), verify, answer, verdicts, params, candidates
+            )
+            written, drawn = answer, candidates.number - 1
+            if chosen:
+                progress.add(verdicts, chunk, chosen)
         if first_refusal(verdicts) is None or unrepairable(verdicts):
             break
     assert written is not None
@@ -84,6 +96,7 @@ async def write_text(
     chunk: int,
     source: str,
     max_tokens: int,
+    candidates: Candidates = ONE,
 ) -> tuple[str, Refusal | None]:
     """`source` written anew as plain text so that every check passes, or what the last attempt was refused for.
 
@@ -101,7 +114,7 @@ async def write_text(
     async def judge(answer: Answer) -> list[Verdict]:
         return await verify(answer.text.strip(), answer.finish_reason)
 
-    answer, verdicts = await write_and_repair(writer, write, judge, progress, chunk)
+    answer, verdicts = await write_and_repair(writer, write, judge, progress, chunk, candidates=candidates)
     text, refused = answer.text.strip(), first_refusal(verdicts)
     return text, Refusal(stage, chunk, source, text, refused) if refused else None
 

@@ -11,9 +11,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 from tokenmill.inference.call import Usage
-from tokenmill.inference.pricing import load_prices
+from tokenmill.inference.pricing import BATCH_SHARE, load_prices
 from tokenmill.inference.roles import Role
 from tokenmill.inference.spec import parse_spec
+from tokenmill.pipelines.runs.batched import batched
 from tokenmill.pipelines.runs.inputs import Inputs
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.options import RunOptions
@@ -59,11 +60,22 @@ def estimate(job: Job, inputs: Inputs) -> tuple[dict[str, Plan], dict[str, Plan]
     return scale, {role: plan.scaled(factor) for role, plan in most.items()}, len(rows) * factor
 
 
+def waves(job: Job, inputs: Inputs) -> int:
+    """How often the longest of the sampled rows waits for a batch, when nothing is refused."""
+    roles = {name for name, role in job.roles.items() if parse_spec(role.spec).batch}
+    rows, _ = _sampled(job, inputs)
+    tasks = (task for row in rows for task in job.tasks(row))
+    plans = (job.estimate(task)[0] for task in tasks)
+    return max((sum(plan.depth for role, plan in one.items() if role in roles) for one in plans), default=0)
+
+
 def show(job: Job, inputs: Inputs, options: RunOptions) -> None:
     """Print the estimate as a table."""
     expected, most, rows = estimate(job, inputs)
     about = "" if rows <= SAMPLE else "about "
     title = f"{job.name}: {about}{rows:,.0f} {job.reads} in, {about}{rows * job.tasks_per_row:,.0f} tasks"
+    if batched(job):
+        title += f"; {waves(job, inputs):,} batches one after the other, each within a day"
     print_plans(title, ("role",), {(role,): (expected[role], most[role]) for role in expected}, job.roles, options)
     Console().print("No call was made. Expected: nothing is refused. At most: every chunk uses all its tries.")
 
@@ -92,6 +104,7 @@ def print_plans(
         spec = parse_spec(roles[key[-1]].spec)
         for place, plan in enumerate(both):
             cost = 0.0 if spec.local else prices.cost(spec.model, Usage(plan.prompt, plan.completion))
+            cost = cost and cost * (BATCH_SHARE if spec.batch else 1.0)
             unknown |= cost is None
             tokens[place] += plan.prompt + plan.completion
             costs[place] += cost or 0.0

@@ -82,6 +82,12 @@ def check(path: str, present: dict[str, str], parser: Parser[Any]) -> None:
                 f"--input {path}: column {column!r} holds {present[column]}, not text.{_advice(present, parser, (column,))}"
             )
 
+    for column in getattr(parser, "shown", ()):
+        if "binary" in present[column]:
+            raise UsageError(
+                f"--input {path}: column {column!r} holds {present[column]}: images and other bytes cannot be put into a prompt"
+            )
+
 
 def _advice(present: dict[str, str], parser: Parser[Any], missing: Sequence[str]) -> str:
     """How a column of text is named in its stead, where the job has a flag for that."""

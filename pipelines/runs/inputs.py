@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
-from tokenmill.pipelines.runs import input_columns
+from tokenmill.pipelines.runs import hub_input, input_columns
 from tokenmill.pipelines.runs.errors import UsageError, line_of
 from tokenmill.pipelines.runs.exit import OK, say
 from tokenmill.pipelines.runs.folder import KINDS, MANIFEST
@@ -76,6 +76,11 @@ def find(globs: Sequence[str], *, limit: int | None = None) -> Inputs:
     """
     found: dict[str, tuple[int, float]] = {}
     for pattern in globs:
+        if pattern.startswith(hub_input.PREFIX):
+            found.update(
+                {path: (size, time) for path, size, time in map(_about, map(Path, hub_input.fetched(pattern)))}
+            )
+            continue
         matched = _match(pattern)
         if not matched:
             raise UsageError(f"--input {pattern}: no such file")

@@ -25,12 +25,20 @@ class Plan:
     calls: int = 0
     prompt: int = 0
     completion: int = 0
+    waves: int = 0
+    """Calls of these that one row makes one after the other; 0 for all of them."""
+
+    @property
+    def depth(self) -> int:
+        return self.waves or self.calls
 
     def __add__(self, other: Plan) -> Plan:
         return Plan(self.calls + other.calls, self.prompt + other.prompt, self.completion + other.completion)
 
     def scaled(self, factor: float) -> Plan:
-        return Plan(round(self.calls * factor), round(self.prompt * factor), round(self.completion * factor))
+        return Plan(
+            round(self.calls * factor), round(self.prompt * factor), round(self.completion * factor), self.waves
+        )
 
     def with_tries(self, tries: int) -> Plan:
         """These calls, each answered so many times; whoever is asked again is shown the answer before."""
@@ -79,6 +87,8 @@ class Job:
     counts: Callable[[dict[str, int], Counted], dict[str, int]] = lambda counts, column: {}
     """What else the manifest counts, or counts differently: of its counts, and of `column(kind, name)`, how often each
     value of a column occurs in the rows of a kind."""
+    batches: bool = True
+    """Whether its rows may wait for one another's answers: what is asked for one row must not depend on those of others."""
     notes: tuple[str, ...] = ()
     """Warnings to print before the run."""
 

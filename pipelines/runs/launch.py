@@ -21,6 +21,7 @@ from tokenmill.inference.roles import Models
 from tokenmill.inference.servers.hub import NotFetched, pinned_text
 from tokenmill.inference.spec import parse_spec
 from tokenmill.pipelines.runs import inputs, live, recordings, remote
+from tokenmill.pipelines.runs.batched import at_the_driver, batched, check_batches
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.exit import FAILED, OK, ended, say
 from tokenmill.pipelines.runs.folder import KINDS, OutputFolder, check_sum, count_column
@@ -197,7 +198,9 @@ def _run(
     if added:
         say(f"--on {options.on}: {' '.join(added)}", OK)
     runner = choose(beam_args, found, job)
-    driven = models
+    check_batches(job, local=runner.local)
+    in_batches, shards = batched(job), _shards(job, found)
+    driven = at_the_driver(models) if in_batches else models
     if not runner.local:
         found, out = found.absolute(), OutputFolder(absolute(out.path))
         models = _elsewhere(models)
@@ -216,7 +219,13 @@ def _run(
             progress = Progress(Path(models.state or "/nonexistent"), total)
             watched = live.shown(out, job.name, job.title, progress, finished_before=earlier is not None)
             with progress, watched, prepared():
-                counters = runner.execute(job, models, found, out, _shards(job, found), zygote)
+                if in_batches:
+                    from tokenmill.pipelines.runs.waves import Waves  # with its client of the Batch API
+
+                    waves = Waves(runner, job, models, found, out, shards, runtime, options.batch_below, zygote)
+                    counters = waves.run()
+                else:
+                    counters = runner.execute(job, models, found, out, shards, zygote)
             spent = runtime.run(runtime.client.cache.spent())
         finally:
             runtime.leave()

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 from tokenmill.inference.call import Usage
-from tokenmill.inference.pricing import Prices
+from tokenmill.inference.pricing import BATCH_SHARE, Prices
 from tokenmill.inference.recording import Recording
 from tokenmill.inference.roles import Role
 from tokenmill.inference.spec import parse_spec
@@ -104,8 +104,15 @@ def described_calls(roles: Mapping[str, Role], counters: Mapping[str, int], pric
     for name, role in roles.items():
         stats = {key: counters.get(f"{name}/{key}", 0) for key in RoleStats().as_dict()}
         spec = parse_spec(role.spec)
-        usage = Usage(stats["prompt_tokens"], stats["completion_tokens"], stats["cached_tokens"])
-        calls[name] = {**stats, "usd": 0.0 if spec.local else prices.cost(spec.model, usage)}
+        in_batches = Usage(stats["batched_prompt_tokens"], stats["batched_completion_tokens"])
+        directly = Usage(
+            stats["prompt_tokens"] - in_batches.prompt,
+            stats["completion_tokens"] - in_batches.completion,
+            stats["cached_tokens"],
+        )
+        costs = [prices.cost(spec.model, directly), prices.cost(spec.model, in_batches)]
+        usd = None if costs[0] is None or costs[1] is None else costs[0] + costs[1] * BATCH_SHARE
+        calls[name] = {**stats, "usd": 0.0 if spec.local else usd}
     return calls
 
 

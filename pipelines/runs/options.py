@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tokenmill.inference.pricing import load_prices
+from tokenmill.inference.providers import reasoning
 from tokenmill.inference.roles import Role
 from tokenmill.inference.spec import EMBEDDED, parse_spec
 from tokenmill.pipelines.runs.remote import PROFILES
@@ -97,7 +98,8 @@ class RunOptions(Options):
     """
 
     input: tuple[str, ...] = of_data(
-        metavar="GLOB", help="Parquet, JSONL (.gz, .zst), .txt or .md; local or on any Beam filesystem"
+        metavar="GLOB",
+        help="Parquet, JSONL (.gz, .zst), .txt or .md; local, on any Beam filesystem, or hf://datasets/NAME[/CONFIG][:SPLIT]",
     )
     output: str | None = of_data(
         None,
@@ -161,6 +163,12 @@ class RunOptions(Options):
     )
     record: str | None = of_money(
         None, metavar="FILE", help="also write every answer to FILE, from which --llm recorded:FILE gives it again"
+    )
+    batch_below: int = of_money(
+        0,
+        metavar="N",
+        parse=not_negative,
+        help="with ?batch in a SPEC: ask directly, at full price, once fewer than N calls wait",
     )
     retry_failed: bool = of_money(False, help="ask again what failed or was refused by the endpoint")
     seed: int = flag(0, metavar="N", parse=_in_64_bits, shapes=True, help="of every draw")
@@ -236,8 +244,10 @@ def roles(options: RunOptions, *names: str) -> dict[str, Role]:
     chosen = {}
     for name in names:
         spec = getattr(options, f"{_ROLES[name]}llm") or options.llm
+        parsed = parse_spec(spec)
+        told = reasoning(parsed.model, parsed.maker, (parsed.option("effort") if not parsed.managed else "") or "")
         small = EMBEDDED_SAMPLING if is_embedded(spec) else {}
-        chosen[name] = Role(spec, {**small, **getattr(options, f"{_ROLES[name]}sampling")})
+        chosen[name] = Role(spec, {**small, **told, **getattr(options, f"{_ROLES[name]}sampling")})
     return chosen
 
 

@@ -27,6 +27,8 @@ def check_models(runtime: Runtime) -> None:
         EndpointRejects: the key is not accepted, or the account is empty.
     """
     for player in runtime.client.players.values():
+        if player.offline:
+            continue
         listed = runtime.run(_list(player.endpoint))
         if listed and player.model not in listed:
             some = ", ".join(one_line(name, 80) for name in sorted(listed)[:10])

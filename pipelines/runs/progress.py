@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 import time
@@ -13,6 +14,10 @@ import orjson
 
 REFRESH = 0.5
 PLAIN_EVERY = 10.0
+WAITING = "waiting"
+"""Rows that wait for answers from a batch."""
+SAID = "said.txt"
+"""File in the state folder: what else there is to say, in one line."""
 
 
 @dataclass
@@ -26,10 +31,11 @@ class Figures:
     reasons: dict[str, int] = field(default_factory=dict)
     """Why rows were refused or failed."""
     in_flight: int = 0
+    said: str = ""
 
     @property
     def done(self) -> int:
-        return sum(self.rows.values())
+        return sum(count for kind, count in self.rows.items() if kind != WAITING)
 
     @property
     def tokens(self) -> int:
@@ -39,6 +45,8 @@ class Figures:
 def gather(state: Path) -> Figures:
     """Add up the files that the workers' runtimes write into the state folder."""
     figures = Figures()
+    with contextlib.suppress(OSError):
+        figures.said = (state / SAID).read_text()
     for path in state.glob("[0-9]*.json"):
         try:
             one = orjson.loads(path.read_bytes())
@@ -88,6 +96,7 @@ class Progress:
             f"kept {rows.get('data', 0):,}",
             f"refused {rows.get('rejected', 0):,}",
             f"failed {rows.get('failed', 0):,}",
+            *([f"waiting {rows[WAITING]:,}"] if rows.get(WAITING) else []),
             f"in flight {figures.in_flight}",
             f"calls {calls.get('paid', 0):,} + {calls.get('cached', 0):,} cached"
             + (f" + {calls['recorded']:,} recorded" if calls.get("recorded") else ""),
@@ -97,7 +106,7 @@ class Progress:
         left = self.left(done)
         if left is not None:
             parts.append(f"{_clock(left)} left")
-        return " · ".join(parts)
+        return " · ".join([*parts, figures.said] if figures.said else parts)
 
     def left(self, done: int) -> float | None:
         """Seconds to go at the pace since the first row was done, so that start-up does not count."""

@@ -15,7 +15,7 @@ from apache_beam.metrics import Metrics
 from apache_beam.utils.windowed_value import WindowedValue
 from tokenmill.inference import runtime as runtimes
 from tokenmill.inference.call import Answer, Ask
-from tokenmill.inference.errors import RunStopped
+from tokenmill.inference.errors import RunStopped, Waiting
 from tokenmill.inference.roles import Models
 from tokenmill.pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
 from tokenmill.schemas.documents import FailedRow
@@ -27,6 +27,9 @@ HELD = 0.005
 
 EXTRA = "extra"
 """Counter of the rows beyond one for each element."""
+
+WAITING = "waiting"
+"""Counter of the elements that wait for answers from a batch; they have no row yet."""
 
 In = TypeVar("In", contravariant=True)
 
@@ -220,6 +223,10 @@ class _Roll(beam.DoFn):
     def _next(self) -> Iterator[Any]:
         """What came of the next finished element, under its own time and window, which need not be those of this call."""
         outcome, timestamp, window = self._take()
+        if isinstance(outcome, Waiting):
+            self._runtime.tally(WAITING)
+            self._counter(WAITING).inc()
+            return
         if isinstance(outcome, BaseException):
             self._drain()
             if not isinstance(outcome, RunStopped):
@@ -255,7 +262,7 @@ class _Roll(beam.DoFn):
                 self._start()
             self._ready.extend(self._finished.get())
             self._warmed.result()  # raises what kept the checks from being loaded: no row is to blame
-            if not any(isinstance(outcome, BaseException) for outcome, *_ in self._ready):
+            if all(isinstance(one, Waiting) or not isinstance(one, BaseException) for one, *_ in self._ready):
                 self._start()
         self._running -= 1
         return self._ready.popleft()

@@ -41,6 +41,7 @@ FIELDS = {
     "rephrasings": [(1, ["1"])],
     "notes": [(2, ["2"])],
     "votes": [(5, ["5"])],
+    "prompt": [],  # one thing to one job, another to another
     "prices": [],  # a file must be there
     "columns": [("id=url", ["id=url"])],
     "languages": [("en,de", ["en,de"])],

@@ -12,6 +12,7 @@ from tokenmill.pipelines.report.views.tools import ToolView
 from tokenmill.pipelines.report.views.trajectories import TrajectoryView
 from tokenmill.schemas.agentic import Agent, AgentTask, Domain, Trajectory
 from tokenmill.schemas.engines import Engine
+from tokenmill.schemas.generation import Generation
 from tokenmill.schemas.knowledge import Rephrasing
 from tokenmill.schemas.math import LearningNote
 from tokenmill.schemas.tools import ToolSpec
@@ -19,6 +20,7 @@ from tokenmill.schemas.tools import ToolSpec
 VIEWS: dict[type, View] = {
     Rephrasing: TextView(),
     LearningNote: TextView(),
+    Generation: TextView(),
     ToolSpec: ToolView(),
     Domain: DomainView(),
     Engine: EngineView(),
