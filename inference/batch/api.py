@@ -13,6 +13,7 @@ import orjson
 from tokenmill.inference.batch.box import Progress, Unsure
 from tokenmill.inference.batch.lines import URL
 from tokenmill.inference.errors import EndpointDown, EndpointRejects
+from tokenmill.inference.redaction import redacted_json
 from tokenmill.inference.transport import MAX_ANSWER, said
 
 ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
@@ -130,13 +131,13 @@ class BatchApi:
                 *lines, rest = chunk.split(b"\n")
                 for line in lines:
                     if not too_long:
-                        yield held + line
+                        yield redacted_json(held + line)
                     held, too_long = b"", False
                 held += rest
                 if len(held) > MAX_ANSWER:
                     held, too_long = b"", True
             if held and not too_long:
-                yield held
+                yield redacted_json(held)
 
     async def _ask(
         self, method: str, path: str, *, json: Any = None, form: Any = None, once: bool = False
@@ -155,6 +156,7 @@ class BatchApi:
                     content = b""
                     while len(content) < _MAX_REPLY and (piece := await answer.content.read(_MAX_REPLY)):
                         content += piece
+                content = redacted_json(content)
                 if answer.status < 300:
                     told = orjson.loads(content)
                     if not isinstance(told, dict):
