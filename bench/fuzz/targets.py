@@ -21,7 +21,7 @@ from tokenmill.pipelines.transforms.bounded import parquet_values, unpacked
 from tokenmill.pipelines.transforms.documents import DocumentParser
 from tokenmill.pipelines.transforms.sources import RowUnreadable, _json_object
 from tokenmill.prompts.fence import defuse, fence
-from tokenmill.tools_repo.code.guests.values import decode
+from tokenmill.tools_repo.code.guests.values import Unsendable, decode
 from tokenmill.tools_repo.world.patch import PatchInvalid, apply
 
 CALL = Call("m", ({"role": "user", "content": "x"},), {"max_tokens": 100})
@@ -106,6 +106,6 @@ TARGETS = {
     ),
     "mathematics": Target(mathematics, ()),
     # What comes of the wire is read by code that takes any exception of it for a broken guest.
-    "wire": Target(wire, _expected(ValueError, TypeError, LookupError, ArithmeticError, AttributeError)),
+    "wire": Target(wire, _expected(Unsendable, ValueError, TypeError, LookupError, ArithmeticError, AttributeError)),
     "patch": Target(patch, _expected(PatchInvalid)),
 }

@@ -15,11 +15,13 @@ from tokenmill.inference.batch.lines import MOST_BYTES, MOST_REQUESTS, Result, p
 from tokenmill.inference.batch.spool import Filed
 from tokenmill.inference.cache.base import PAID, REFUSALS, Cache, Entry
 from tokenmill.inference.call import Answer, MalformedAnswer
-from tokenmill.inference.errors import BudgetSpent, EndpointRejects
+from tokenmill.inference.errors import BudgetSpent, EndpointDown, EndpointRejects
 from tokenmill.inference.stats import RoleStats
 
 SETTLE = 20.0
 """Seconds after which a batch whose creation was asked for, and that the endpoint does not list, was not created."""
+UNMADE = 3
+"""Parts in a row of which no batch was made after which the endpoint counts as gone."""
 TRIES = 5
 """Batches in which a call may come back without an answer before it is given up."""
 _STORED_AT_ONCE = 256
@@ -76,6 +78,7 @@ class Desk:
         """Calls sent in this invocation."""
         self._boxes = {counter.name: counter for counter in counters.values()}
         self._holds: dict[str, tuple[str | None, int]] = {}
+        self._unmade = 0
         self._misses: dict[str, int] = {}
         self._most: dict[str, int] = {}
         """Requests of a part, where an endpoint has shown that it takes no more."""
@@ -154,14 +157,20 @@ class Desk:
             asked = time.time()
             try:
                 batch: str | None = await counter.box.put(name, file)
-            except Unsure:
-                batch = None
+            except Unsure as error:
+                batch, problem = None, str(error)
                 while batch is None and time.time() < asked + SETTLE:
                     await asyncio.sleep(min(1.0, SETTLE / 10))
                     batch = await counter.box.find(name, asked)
         if batch is None:  # it was not made: the next round sends its calls in another part
             await self._forget(name)
+            self._unmade += 1
+            if self._unmade == UNMADE:
+                raise EndpointDown(
+                    f"{counter.name} makes no batch of what it is sent ({problem}); repeat the command to go on"
+                )
             return
+        self._unmade = 0
         self.ledger.sent(name, batch)
         self.filed += len(mine)
         self.say(f"batch {batch}: {len(mine):,} calls sent to {counter.name}")

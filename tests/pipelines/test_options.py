@@ -47,6 +47,7 @@ FIELDS = {
     "languages": [("en,de", ["en,de"])],
     "agent_protocol": [("json", ["json"])],
     "on": [("spark", ["spark"])],
+    "sandbox": [("gvisor", ["gvisor"])],
     "engine": [],  # goes with engines
     "engines": [],
     "outcomes": [("timeout=0.05", ["timeout=0.05"])],
@@ -157,7 +158,7 @@ def test_a_stage_reads_longer_rows_than_documents_are():
     longest = {
         job: next(f.default for f in describe(options_of(job)) if f.field == "max_document_bytes") for job in JOBS
     }
-    short = {"knowledge", "math", "tools harvest", "tools curate"}
+    short = {"knowledge", "generate", "math", "tools harvest", "tools curate"}
     assert {job for job, most in longest.items() if most == 5_000_000} == short
     assert {longest[job] for job in longest.keys() - short} == {20_000_000}
 
