@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 TYPED := build/typing/tokenmill
 ROOMS := $(filter-out tests tokenmill,$(patsubst %/__init__.py,%,$(wildcard */__init__.py)))
 
-.PHONY: demo demo-live test cluster-test fuzz lint docs clean
+.PHONY: demo demo-live test test-slow cluster-test fuzz lint docs clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -21,6 +21,10 @@ demo-live: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 3 --dist worksteal
+
+# What takes minutes: attacks on the verdicts on repositories and on worlds of tools.
+test-slow: $(STAMP)
+	$(BIN)/python -m pytest -m slow
 
 # The property tests with other examples each time, where `make test` has the same ones every time. What it finds becomes an
 # @example of its test, so that `make test` fails before the fix, too. Then the readers of foreign bytes, each for MINUTES.

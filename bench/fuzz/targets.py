@@ -15,7 +15,7 @@ import zstandard
 from tokenmill.inference.call import Answer, Call, MalformedAnswer
 from tokenmill.inference.redaction import redacted_json
 from tokenmill.inference.structured import candidates
-from tokenmill.judges.math.answers import read_answer
+from tokenmill.judges.math.answer_forms import read_answer
 from tokenmill.pipelines.agentic.trajectories.agent_turn import _native
 from tokenmill.pipelines.transforms.bounded import parquet_values, unpacked
 from tokenmill.pipelines.transforms.documents import DocumentParser

@@ -236,12 +236,13 @@ class RedisCache(BatchedCache):
 
     async def lead(self, token: str, seconds: float, *, take: bool = False) -> bool:
         """Lead the run for so many seconds, whoever did before if `take`; whether it is ours."""
-        arguments = [token, int(1000 * seconds), int(take)]
-        return bool(await self._insist(lambda client: client.eval(LEAD, 1, self._leader, *arguments)))
+        lease, taken = int(1000 * seconds), int(take)
+        return bool(await self._insist(lambda client: client.eval(LEAD, 1, self._leader, token, lease, taken)))
 
     async def leader(self) -> str:
         """The token of who leads the run, or another where that one has left it; empty where nobody shows that he lives."""
-        return (await self._insist(lambda client: client.get(self._leader)) or b"").decode()
+        token: Any = await self._insist(lambda client: client.get(self._leader))
+        return (token or b"").decode()
 
     async def leave(self, token: str) -> None:
         """Lead no more, and let everybody know."""

@@ -47,7 +47,7 @@ NEEDED = {
 """Flags that only the user can know."""
 
 
-class ClusterOptions(PipelineOptions):  # type: ignore[misc]  # Beam is not typed
+class ClusterOptions(PipelineOptions):
     """Options of Beam's Java runners, which learn them from the job; Python's own classes do not know them."""
 
     @classmethod

@@ -142,8 +142,11 @@ def test_concurrency_shrinks_under_congestion_and_recovers(tmp_path):
 
     async def use(client):
         limiter = client.players["writer"].endpoint.limiter
-        texts = await many(client, 400)
-        low = limiter.limit
+        calls, low = asyncio.ensure_future(many(client, 400)), limiter.limit
+        while not calls.done():
+            low = min(low, limiter.limit)
+            await asyncio.sleep(0.002)
+        texts = await calls
         state["allowed"] = 1000
         texts += await many(client, 800, 400)
         return texts, low, limiter.limit

@@ -209,10 +209,13 @@ def verdicts():
     return dict(zip(("honest", *CHEATS), together(one(RIGHT), *(one(text) for text in CHEATS.values())), strict=True))
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_honest_work_passes_them():
     assert verdicts()["honest"].passed, verdicts()["honest"]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("cheat", CHEATS)
 def test_a_repositorys_verdict_is_not_forged(cheat):

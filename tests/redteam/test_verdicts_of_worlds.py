@@ -10,7 +10,7 @@ from tests.redteam.test_sandbox import started, users
 from tests.redteam.world_attacks import MODULES
 from tests.tools_repo.sandboxed import needs_sandbox
 
-pytestmark = [needs_sandbox, pytest.mark.timeout(600)]
+pytestmark = [needs_sandbox, pytest.mark.timeout(600), pytest.mark.slow]
 
 
 @functools.cache
