@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import re
 import threading
 import weakref
@@ -26,6 +25,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tokenmill.judges.embedding import static
+from tokenmill.judges.embedding.lanes import lanes
 from tokenmill.judges.embedding.loading import PACKAGED, find, load
 from tokenmill.schemas.verdicts import Finding, Verdict
 
@@ -201,17 +201,6 @@ def _thread() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="embedder")
 
 
-@lru_cache(maxsize=1)
-def _lanes() -> ThreadPoolExecutor:
-    """Threads that each compute one batch at a time: as many as this process has cores to itself, which `OMP_NUM_THREADS`
-    says where several processes share them."""
-    import torch
-
-    told = os.environ.get("OMP_NUM_THREADS", "")
-    cores = int(told) if told.isdecimal() and int(told) else os.cpu_count() or 1
-    return ThreadPoolExecutor(cores, "embedder-lane", initializer=torch.set_num_threads, initargs=(1,))
-
-
 @lru_cache(maxsize=2)
 def _load(name: str) -> Any:
     """The sentence-transformers model; called on the embedder's thread only."""
@@ -234,7 +223,7 @@ def _encode(config: Embedder, texts: list[str]) -> list[np.ndarray]:
     for length, rows in by_length.items():
         size = max(1, config.batch_tokens // length)
         batches += ((rows[start : start + size], size, length) for start in range(0, len(rows), size))
-    done = _lanes().map(lambda batch: _forward(model, [ids[row] for row in batch[0]], *batch[1:]), batches)
+    done = lanes().map(lambda batch: _forward(model, [ids[row] for row in batch[0]], *batch[1:]), batches)
     vectors: dict[int, np.ndarray] = {}
     for (rows, *_), found in zip(batches, done, strict=True):
         vectors |= zip(rows, found, strict=False)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import threading
 import weakref
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from tokenmill.judges.embedding.lanes import lanes
 from tokenmill.judges.entailment.loading import Labels, labels_of, load
 
 Pair = tuple[str, str]
@@ -104,17 +104,6 @@ def _thread() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="entailment")
 
 
-@lru_cache(maxsize=1)
-def _lanes() -> ThreadPoolExecutor:
-    """Threads that each compute one batch at a time: as many as this process has cores to itself, which `OMP_NUM_THREADS`
-    says where several processes share them."""
-    import torch
-
-    told = os.environ.get("OMP_NUM_THREADS", "")
-    cores = int(told) if told.isdecimal() and int(told) else os.cpu_count() or 1
-    return ThreadPoolExecutor(cores, "entailment-lane", initializer=torch.set_num_threads, initargs=(1,))
-
-
 @lru_cache(maxsize=2)
 def _loaded(name: str) -> tuple[Any, Labels]:
     """The model and its labels; called on the model's thread only."""
@@ -142,7 +131,7 @@ def _score(name: str, batch_tokens: int, pairs: Sequence[Pair]) -> list[Scored]:
         return _forward(model, labels, features, length)
 
     results: dict[int, Scored] = {}
-    for (rows, *_), found in zip(batches, _lanes().map(forward, batches), strict=True):
+    for (rows, *_), found in zip(batches, lanes().map(forward, batches), strict=True):
         results |= zip(rows, found, strict=False)
     return [results[row] for row in range(len(pairs))]
 

@@ -14,6 +14,7 @@ import pytest
 import torch
 from tokenmill.bench.fidelity.data import foreign, pairs
 from tokenmill.judges.embedding import similarity as module
+from tokenmill.judges.embedding.lanes import lanes
 from tokenmill.judges.embedding.similarity import Embedder, Similarity
 
 TEXTS = [pair.rewrite for pair in pairs("dev")[:6]] + [
@@ -169,14 +170,14 @@ def test_a_vector_does_not_depend_on_how_many_threads_compute():
 
 def test_batches_are_computed_by_as_many_threads_as_the_process_has_cores(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    module._lanes.cache_clear()
+    lanes.cache_clear()
     try:
-        lanes = module._lanes()
-        assert lanes._max_workers == 3
-        assert lanes.submit(torch.get_num_threads).result() == 1
+        threads = lanes()
+        assert threads._max_workers == 3
+        assert threads.submit(torch.get_num_threads).result() == 1
     finally:
-        lanes.shutdown()
-        module._lanes.cache_clear()
+        threads.shutdown()
+        lanes.cache_clear()
 
 
 def test_the_packaged_model_is_not_asked_about_cyrillic():
