@@ -11,6 +11,7 @@ so, and the recordings have to be made anew.
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import shutil
 import sys
@@ -55,6 +56,7 @@ def words(name: str, given: argparse.Namespace) -> list[str]:
 
 
 def main() -> int:
+    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # what ends a run is told in one line
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--live", action="store_true", help="ask --llm instead of the recordings")
     parser.add_argument("--record", action="store_true", help="ask --llm, and write the recordings anew")
