@@ -38,6 +38,7 @@ COMMANDS = {
     "agentic tasks": ("agentic.tasks.job", "write tasks with rubrics for agents"),
     "agentic trajectories": ("agentic.trajectories.job", "run agents on tasks"),
     "agentic code": ("agentic.code.job", "work on coding tasks in a sandbox"),
+    "corpus": ("corpus.job", "assemble a pre-training corpus from raw sources and finished runs"),
     "generate": ("generate.job", "answer every row with your own prompt, schema and checks"),
     "publish": ("runs.publish", "upload a finished run to the Hugging Face Hub"),
 }

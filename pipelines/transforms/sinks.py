@@ -53,7 +53,7 @@ def write_parquet(table: pa.Table, path: str) -> None:
     order = pc.sort_indices(table, [(name, "ascending") for name in ORDER if name in table.column_names])
     part = f"{path}.part-{uuid.uuid4().hex}"  # containers have the same process numbers
     with (
-        _room_for(path),
+        room_for(path),
         FileSystems.create(part, mime_type="application/octet-stream", compression_type="uncompressed") as file,
         pq.ParquetWriter(
             file,
@@ -70,7 +70,7 @@ def write_parquet(table: pa.Table, path: str) -> None:
 
 
 @contextlib.contextmanager
-def _room_for(path: str) -> Iterator[None]:
+def room_for(path: str) -> Iterator[None]:
     """
     Raises:
         RunStopped: there is no room for the file; the run can go on once there is.
@@ -154,7 +154,7 @@ class _WriteRuns(beam.DoFn):
         compressor = zstandard.ZstdCompressor(level=1)
         runs, offset = [], 0
         with (
-            _room_for(path),
+            room_for(path),
             FileSystems.create(path, mime_type="application/zstd", compression_type="uncompressed") as file,
         ):
             for shard in list(self._held):

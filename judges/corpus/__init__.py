@@ -1,0 +1,1 @@
+"""Checks of a document that was found, not written: published filters, validity by domain, personal data, licences."""
