@@ -64,6 +64,9 @@ class Manifest:
     spent: dict[str, Any] = field(default_factory=dict)
     """`{"tokens": n, "shared": bool}`: tokens billed over all invocations, interrupted ones too, as the ledger beside the
     answers has it; where `shared`, by all stages of a chain up to this one. Empty where no ledger was kept."""
+    benchmarks: dict[str, dict[str, int]] | None = None
+    """By benchmark that `--decontaminate` names, `{"items": n, "too_short": n, "refused": n}`: its items, those of them that are
+    too short to be looked for, and the rows refused for holding one; None where none was named."""
     stages: list[dict[str, Any]] = field(default_factory=list)
     """Where the run ends a chain of several, the runs before it: `{"name": "agents", "folder": ..., "counts": {...},
     "reasons": {...}, "errors": {...}, "calls": {...}}`, ..."""

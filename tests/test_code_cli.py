@@ -14,6 +14,7 @@ from tests.tools_repo.sandboxed import needs_sandbox
 pytestmark = needs_sandbox
 
 PROMPT = 'def {name}(n):\n    """Return n plus {k}.\n\n    >>> {name}(1)\n    {one}\n    """\n'
+HINT = "The number is a whole one, and so is what comes back from the function in every case."
 TEST = "def check(candidate):\n    assert candidate(1) == {one}\n    assert candidate(10) == {ten}\n"
 
 
@@ -44,6 +45,25 @@ def coder(body):
     if k == 3:
         return calling([("bash", {"command": "true"})])
     return f"The function now adds {k}."
+
+
+def test_a_task_of_a_benchmark_is_not_tried(tmp_path, run, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    tasks, out, quiz = tmp_path / "tasks.jsonl", tmp_path / "out", tmp_path / "quiz.jsonl"
+    given = {**task(2), "prompt": task(2)["prompt"].replace("Return n plus 2.", f"Return n plus 2. {HINT}")}
+    tasks.write_text("".join(json.dumps(row) + "\n" for row in (task(1), given)))
+    quiz.write_text(json.dumps({"task_id": "old/9", "prompt": given["prompt"]}))
+    argv = ("agentic", "code", "--input", tasks, "--output", out, "--max-calls", 6, "--decontaminate", quiz)
+    with ScriptedServer(coder) as server:
+        code, _, err = run(*argv, "--llm", server.spec)
+        assert code == 0, err
+        code, told, _ = run(*argv, "--llm", server.spec, "--estimate")
+        assert code == 0 and " 6 " in told, "the calls of one task"
+    (kept,), (refused,) = rows(out), rows(out, "rejected")
+    assert kept["task_id"] == "adding/1" and refused["task_id"] == "adding/2"
+    assert (refused["reason"], refused["ended"], refused["model_calls"]) == ("contaminated", "contaminated", 0)
+    assert "old/9 of quiz" in refused["detail"] and [m["role"] for m in refused["messages"]] == ["system"]
+    assert json.loads((out / "manifest.json").read_text())["benchmarks"]["quiz"]["refused"] == 1
 
 
 def test_code_is_written_in_a_sandbox_and_decided_by_hidden_tests(tmp_path, run):

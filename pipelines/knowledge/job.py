@@ -16,6 +16,7 @@ from tokenmill.pipelines.knowledge.rephrase import Rephrase
 from tokenmill.pipelines.knowledge.style_pairs import draw_pairs, pairs
 from tokenmill.pipelines.knowledge.writing import Checks
 from tokenmill.pipelines.rollouts.candidates import Candidates
+from tokenmill.pipelines.runs.benchmarks import benchmarks, decontaminate_flag
 from tokenmill.pipelines.runs.embedding import embedder
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command, one
@@ -75,6 +76,7 @@ class KnowledgeOptions(TextOptions):
         (), metavar="NAME=FILE", help="a template of yours in the place of a shipped one: knowledge/rephrase=my.md"
     )
     check: tuple[str, ...] = own_check()
+    decontaminate: tuple[str, ...] = decontaminate_flag()
     candidates: int = own_candidates()
     candidates_always: bool = own_candidates_always()
 
@@ -88,6 +90,7 @@ def job(options: KnowledgeOptions) -> Job:
     judge = None if options.no_judge else Faithfulness(votes=options.votes, tolerated_minor=options.tolerated_minor)
     chosen = roles(options, "writer", *(["judge"] if judge else []))
     own = own_checks(options.check)
+    kept_out = benchmarks(options.decontaminate)
     among = repertoire(options.styles, options.perspectives, options.rephrasings)
     parser = DocumentParser(**options.named_columns())
     step = Rephrase(
@@ -98,6 +101,7 @@ def job(options: KnowledgeOptions) -> Job:
         chunk_tokens=options.chunk_tokens,
         repairs=options.repairs,
         candidates=Candidates(options.candidates, options.candidates_always),
+        benchmarks=kept_out,
         # A worker that writes may be another than that which drew the styles: it must know them, too.
         templates=(*templates(options.prompt), *((one.name, one) for one in (among.own if among else ()))),
         checks=Checks(
@@ -143,6 +147,7 @@ def job(options: KnowledgeOptions) -> Job:
             **{name: getattr(step, name) for name in ("tail_tokens", "before_tokens", "judged_tokens")},
         },
         notes=tuple(notes),
+        benchmarks=kept_out,
     )
 
 
@@ -170,6 +175,9 @@ def estimate(step: Rephrase, task: RephrasingTask) -> tuple[dict[str, Plan], dic
     """Calls and tokens that one task takes, when nothing is refused and when every chunk uses all its tries."""
     from tokenmill.pipelines.rollouts.chunking import chunk, count_tokens
 
+    if step.benchmarks is not None and step.benchmarks.verdict(task.document.text)[1] is not None:
+        none = {role: Plan() for role in (["writer"] if step.checks.judge is None else ["writer", "judge"])}
+        return none, dict(none)
     chunks = chunk(task.document.text, step.chunk_tokens, task.document.language)
     prompt = completion = 0
     for index, part in enumerate(chunks):

@@ -47,6 +47,12 @@ class Rephrase(Writing):
         """Raises: tokenmill.inference.errors.RowError, when a model cannot be brought to answer."""
         progress = Written(ask)
         chunks = chunk(task.document.text, self.chunk_tokens, task.document.language)
+        if self.benchmarks is not None:
+            verdict, hit = self.benchmarks.verdict(task.document.text)
+            progress.add([verdict], WHOLE, 0)
+            if hit is not None:
+                refusal = Refusal("source", WHOLE, task.document.text, "", verdict)
+                return replace(self._rejected(task, progress, refusal, chunks), counted=hit.counter)
         for index in range(len(chunks)):
             rewrite, refusal = await self.write(task, chunks, index, progress)
             if refusal is not None:

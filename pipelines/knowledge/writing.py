@@ -27,6 +27,7 @@ from tokenmill.pipelines.rollouts.candidates import ONE, Candidates
 from tokenmill.pipelines.rollouts.chunking import Chunk, join, tail
 from tokenmill.pipelines.rollouts.progress import Progress, Refusal
 from tokenmill.pipelines.rollouts.repair import corrections, write_text
+from tokenmill.pipelines.runs.benchmarks import Benchmarks
 from tokenmill.prompts.fence import fence
 from tokenmill.prompts.own import OwnPrompt
 from tokenmill.schemas.knowledge import RephrasingTask
@@ -109,6 +110,8 @@ class Writing:
     """Of each chunk's first writing."""
     templates: tuple[tuple[str, OwnPrompt], ...] = ()
     """The user's prompts, by the names of the shipped ones in whose place they stand, or by their own."""
+    benchmarks: Benchmarks | None = None
+    """A document that holds an item of these is not written anew."""
 
     async def write(
         self, task: RephrasingTask, chunks: Sequence[Chunk], index: int, progress: Written

@@ -19,6 +19,7 @@ from tokenmill.pipelines.math.note_request import NOTE, PASSAGE, Part
 from tokenmill.pipelines.math.parse import ProblemParser
 from tokenmill.pipelines.math.translate import Translate
 from tokenmill.pipelines.rollouts.chunking import count_tokens
+from tokenmill.pipelines.runs.benchmarks import benchmarks, decontaminate_flag
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command, one
 from tokenmill.pipelines.runs.options import TextOptions, of_writing, roles, too_small
@@ -63,6 +64,7 @@ class MathOptions(TextOptions):
     chunk_tokens: int = of_writing(
         512, metavar="N", parse=positive, shapes=True, help="target size of a passage of a document"
     )
+    decontaminate: tuple[str, ...] = decontaminate_flag()
 
 
 def job(options: MathOptions) -> Job:
@@ -72,6 +74,7 @@ def job(options: MathOptions) -> Job:
     chosen = roles(options, "writer", *(["judge"] if judge else []))
     parser = ProblemParser(**options.named_columns())
     selected = language_codes(options.languages)
+    kept_out = benchmarks(options.decontaminate)
     step = WriteNote(
         model=parse_spec(options.llm).model,
         judge_model="" if judge is None else parse_spec(chosen["judge"].spec).model,
@@ -82,6 +85,7 @@ def job(options: MathOptions) -> Job:
         translate=Translate(judge=reader, repairs=options.repairs, seed=options.seed),
         judge=judge,
         dispute=None if judge is None else Dispute(),
+        benchmarks=kept_out,
     )
     config = MathNotes(step, options.notes)
     used = [NOTE, PASSAGE, REPAIR, *step.translate.prompt_names, *prompts.names(STYLES), *prompts.names(SHAPES)]
@@ -109,6 +113,7 @@ def job(options: MathOptions) -> Job:
             **{name: getattr(step, name) for name in ("temperature", "top_p")},
         },
         notes=too_small(options.llm, "write notes that pass"),
+        benchmarks=kept_out,
     )
 
 
@@ -123,6 +128,8 @@ def estimate(step: WriteNote, task: NoteTask) -> tuple[dict[str, Plan], dict[str
     """Calls and tokens that one task takes, when nothing is refused and when every text uses all its tries."""
     none = {"writer": Plan()} if step.judge is None else {"writer": Plan(), "judge": Plan()}
     problem = task.problem
+    if step.benchmarks is not None and step.benchmarks.verdict(problem.text)[1] is not None:
+        return none, dict(none)
     chunks = step.chunks(task)
     try:
         if not all(verdict.passed for verdict in step.source_checks(task, [piece.text for piece in chunks])):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tokenmill.inference.call import Ask
@@ -28,6 +28,7 @@ from tokenmill.pipelines.math.translate import Translate
 from tokenmill.pipelines.rollouts.chunking import Chunk, chunk, count_tokens, tail
 from tokenmill.pipelines.rollouts.progress import Progress, Refusal
 from tokenmill.pipelines.rollouts.repair import write_and_repair
+from tokenmill.pipelines.runs.benchmarks import Benchmarks
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
 from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.math import NOTE_SCHEMA, LearningNote, Note, NoteTask, Problem, RefusedNote
@@ -70,6 +71,8 @@ class WriteNote:
     judge: Gaps | None = field(default_factory=Gaps)
     dispute: Dispute | None = field(default_factory=Dispute)
     """Settles which is wrong when notes keep finding another answer than the source; None leaves it open."""
+    benchmarks: Benchmarks | None = None
+    """No note is made of a source that holds an item of these."""
 
     row_type = LearningNote
     rejected_type = RefusedNote
@@ -79,6 +82,10 @@ class WriteNote:
         problem, progress = task.problem, _Written(ask)
         chunks = self.chunks(task)
         verdicts = await asyncio.to_thread(self.source_checks, task, [piece.text for piece in chunks])
+        hit = None
+        if self.benchmarks is not None:
+            verdict, hit = self.benchmarks.verdict(problem.text)
+            verdicts = [verdict, *verdicts]
         progress.add(verdicts, WHOLE, 0)
         refusal = _refused(verdicts, "source", problem.text, "")
         if refusal is None:
@@ -87,7 +94,8 @@ class WriteNote:
             else:
                 refusal = await self._document(task, chunks, progress)
         if refusal is not None:
-            return self._rejected(task, progress, refusal, len(chunks))
+            refused = self._rejected(task, progress, refusal, len(chunks))
+            return refused if hit is None else replace(refused, counted=hit.counter)
         return Accepted(LearningNote(**self._columns(task, progress, len(chunks))))
 
     def warm(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import apache_beam as beam
 from tokenmill.inference.call import Ask
 from tokenmill.inference.roles import Models, Role
+from tokenmill.pipelines.runs.benchmarks import Benchmarks
 from tokenmill.pipelines.runs.inputs import Inputs
 from tokenmill.pipelines.runs.read_rows import parsed_rows
 from tokenmill.pipelines.transforms.flow import Flow
@@ -91,6 +92,8 @@ class Job:
     """Whether its rows may wait for one another's answers: what is asked for one row must not depend on those of others."""
     notes: tuple[str, ...] = ()
     """Warnings to print before the run."""
+    benchmarks: Benchmarks | None = None
+    """What its rows must not hold, where it looks for that; workers read these files, too."""
 
     def rows(self, pieces: Iterable[Piece]) -> Iterable[Any]:
         """The rows that are `given`, or the readable ones of these pieces."""

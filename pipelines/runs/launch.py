@@ -182,7 +182,8 @@ def models_of(job: Job, options: RunOptions, state: str) -> Models:
 def _run(
     job: Job, options: RunOptions, beam_args: Sequence[str], found: inputs.Inputs, models: Models, out: OutputFolder
 ) -> int:
-    config = {**job.config, **shaping(options, RunOptions)}
+    kept_out = {} if job.benchmarks is None else {"decontaminate": job.benchmarks.config}
+    config = {**job.config, **kept_out, **shaping(options, RunOptions)}
     served, used = described_models(job.roles, job.sampling), described_prompts(job.prompts)
     shape = {"job": job.name, "config": config, "inputs": [[f.name, f.stamp] for f in found.files]}
     fingerprint = fingerprint_of(shape, served, used)
@@ -204,7 +205,8 @@ def _run(
     if not runner.local:
         found, out = found.absolute(), OutputFolder(absolute(out.path))
         models = _elsewhere(models)
-        paths_there = (out.path, *(file.path for file in found.files))
+        benchmarks = () if job.benchmarks is None else job.benchmarks.paths
+        paths_there = (out.path, *(file.path for file in found.files), *benchmarks)
         remote.check(models, paths_there, shared=options.shared_filesystem)
         driven = remote.of_driver(models)
     zygote = runner.zygote(job, models)  # before this process has threads
@@ -262,6 +264,7 @@ def _run(
         counts=counts,
         calls=described_calls(job.roles, counters, load_prices(options.prices)),
         spent={"tokens": spent, "shared": bool(options.account)},
+        benchmarks=None if job.benchmarks is None else job.benchmarks.found(counters),
     )
     from tokenmill.pipelines.runs.finish import finish  # what it needs takes a while to import
 

@@ -47,6 +47,8 @@ class Rejected:
 
     row: Any
     reason: str
+    counted: str = ""
+    """A counter that goes up with it, beside that of its reason."""
 
 
 @dataclass(frozen=True)
@@ -251,6 +253,8 @@ class _Roll(beam.DoFn):
         if not self.follows:
             self._runtime.tally(kind, reason)
         self._counter(kind).inc()
+        if isinstance(outcome, Rejected) and outcome.counted:
+            self._counter(outcome.counted).inc()
         if reason:
             self._counter(f"{kind}: {reason}").inc()
         value = WindowedValue(row, timestamp, (window,))

@@ -12,6 +12,7 @@ from tokenmill.pipelines.agentic.trajectories.attempt import Attempt, ModelNames
 from tokenmill.pipelines.agentic.trajectories.dag import Trajectories, build
 from tokenmill.pipelines.agentic.trajectories.options import TryOptions
 from tokenmill.pipelines.rollouts.chunking import count_tokens
+from tokenmill.pipelines.runs.benchmarks import benchmarks
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command, one
@@ -56,6 +57,7 @@ def job(options: CodeOptions) -> Job:
     except SandboxUnavailable as error:
         raise UsageError(f"code is run in a sandbox only: {error}") from None
     parser = CodeTaskParser(time_limit=options.test_seconds)
+    kept_out = benchmarks(options.decontaminate)
     step = RunCodeTask(
         models=ModelNames(parse_spec(options.llm).model),
         runtime=runtime,
@@ -63,6 +65,7 @@ def job(options: CodeOptions) -> Job:
         limits=options.limits(),
         seed=options.seed,
         max_tokens=options.answer_tokens(4096),
+        benchmarks=kept_out,
     )
     config = Trajectories(step, options.samples)
     return Job(
@@ -82,6 +85,7 @@ def job(options: CodeOptions) -> Job:
             "limits": {name: getattr(step.limits, name) for name in ("turns", "calls", "tokens")},
             **{name: getattr(step, name) for name in ("protocol", "temperature", "top_p", "max_tokens")},
         },
+        benchmarks=kept_out,
     )
 
 
@@ -94,6 +98,8 @@ TURNS, ANSWER, RESULT = 6, 250, 300
 
 def estimate(step: RunCodeTask, element: Attempt[CodeTask]) -> tuple[dict[str, Plan], dict[str, Plan]]:
     """Calls and tokens of one try: as many turns as an ordinary one takes, and as many as the limits allow."""
+    if step.held(element.task)[1] is not None:
+        return {"writer": Plan()}, {"writer": Plan()}
     fixed = count_tokens(prompts.load(SYSTEM).text) + count_tokens(element.task.instructions) + 700
     return {"writer": _talk(step, fixed, TURNS)}, {"writer": _talk(step, fixed, step.limits.turns)}
 

@@ -3,16 +3,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from tokenmill.inference.call import Ask
 from tokenmill.inference.errors import RowError
+from tokenmill.judges.corpus.contamination import Hit
 from tokenmill.pipelines.agentic.trajectories import agent_turn
 from tokenmill.pipelines.agentic.trajectories.attempt import Attempt, ModelNames, agent_sampling
-from tokenmill.pipelines.agentic.trajectories.dialogue import Limits, converse
-from tokenmill.pipelines.agentic.trajectories.finished import general_verdicts, outcome
+from tokenmill.pipelines.agentic.trajectories.dialogue import Dialogue, Limits, converse
+from tokenmill.pipelines.agentic.trajectories.finished import (
+    general_verdicts,
+    judge_contamination,
+    outcome,
+    untried,
+)
 from tokenmill.pipelines.rollouts.metering import Meter
+from tokenmill.pipelines.runs.benchmarks import Benchmarks
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
 from tokenmill.schemas.agentic import (
     STATE,
@@ -71,6 +78,8 @@ class RunCodeTask:
     temperature: float | None = 0.8
     top_p: float | None = 0.95
     max_tokens: int = 4096
+    benchmarks: Benchmarks | None = None
+    """A task that holds an item of these is not tried."""
 
     row_type: ClassVar[type] = Trajectory
     rejected_type: ClassVar[type] = RefusedTrajectory
@@ -80,6 +89,12 @@ class RunCodeTask:
         try:
             world = CodeWorld(task, self.runtime)
             before = dump(world.state)
+            held, hit = self.held(task)
+            if hit is not None:
+                return replace(
+                    self._outcome(element, untried(prompts.load(SYSTEM).text), world, meter, [*held], 0.0, before),
+                    counted=hit.counter,
+                )
             dialogue = await converse(
                 prompts.load(SYSTEM).text,
                 OneRequest(task.instructions),
@@ -92,8 +107,24 @@ class RunCodeTask:
             graded = await Grader(self.runtime).grade(task, world.workspace)
         except (GradingFailed, GuestFailed, SandboxUnavailable) as error:
             raise SandboxFailed(f"{type(error).__name__}: {error}") from error
-        verdicts = [*general_verdicts(dialogue, world), judge_tests(graded)]
-        missed = first_refusal(verdicts)
+        verdicts = [*held, *general_verdicts(dialogue, world), judge_tests(graded)]
+        return self._outcome(element, dialogue, world, meter, verdicts, graded.pass_rate, before)
+
+    def held(self, task: CodeTask) -> tuple[list[CriterionVerdict], Hit | None]:
+        """What the benchmarks say of a task, and the item that it holds."""
+        return judge_contamination(self.benchmarks, task.instructions)
+
+    def _outcome(
+        self,
+        element: Attempt[CodeTask],
+        dialogue: Dialogue,
+        world: CodeWorld,
+        meter: Meter,
+        verdicts: list[CriterionVerdict],
+        score: float,
+        before: str,
+    ) -> Accepted | Rejected:
+        task, missed = element.task, first_refusal(verdicts)
         return outcome(
             element,
             dialogue,
@@ -107,7 +138,7 @@ class RunCodeTask:
             goal=task.instructions,
             rubric=[CRITERION],
             threshold=1.0,
-            score=graded.pass_rate,
+            score=score,
             verdicts=verdicts,
             persona=PERSONA,
             state_before=before,

@@ -14,6 +14,7 @@ from tokenmill.pipelines.agentic.trajectories.options import TryOptions
 from tokenmill.pipelines.agentic.trajectories.rollout import RunTrajectory
 from tokenmill.pipelines.agentic.trajectories.worlds import ENGINES, EXECUTABLE, SIMULATOR, SimulatedWorlds, Worlds
 from tokenmill.pipelines.rollouts.chunking import count_tokens
+from tokenmill.pipelines.runs.benchmarks import benchmarks
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command, one
@@ -85,6 +86,7 @@ def job(options: TrajectoriesOptions) -> Job:
         isolated = named(options.sandbox)
         pieces, stamps = find_engines(options.engines, isolated)
         worlds = ExecutableWorlds(pieces, odds, sandbox=isolated)
+    kept_out = benchmarks(options.decontaminate)
     step = RunTrajectory(
         models=ModelNames(**{role: parse_spec(given.spec).model for role, given in chosen.items()}),
         worlds=worlds,
@@ -93,6 +95,7 @@ def job(options: TrajectoriesOptions) -> Job:
         votes=options.votes,
         seed=options.seed,
         max_tokens=options.answer_tokens(2048),
+        benchmarks=kept_out,
     )
     config = Trajectories(step, options.samples)
     return Job(
@@ -114,6 +117,7 @@ def job(options: TrajectoriesOptions) -> Job:
             "limits": {name: getattr(step.limits, name) for name in ("turns", "calls", "tokens")},
             **{name: getattr(step, name) for name in ("protocol", "temperature", "top_p", "max_tokens")},
         },
+        benchmarks=kept_out,
     )
 
 
@@ -129,6 +133,9 @@ PROMPT = 1500
 def estimate(step: RunTrajectory, element: Attempt[AgentTask]) -> tuple[dict[str, Plan], dict[str, Plan]]:
     """Calls and tokens of one try, by role: as the reference solution goes, and when every limit is used up."""
     task = element.task
+    if step.held(task)[1] is not None:
+        none = {role: Plan() for role in ("writer", "user", "tools", "judge")}
+        return none, dict(none)
     fixed = count_tokens(task.agent.system) + sum(
         count_tokens(tool.description) + count_tokens(tool.input_schema) for tool in task.agent.tools
     )

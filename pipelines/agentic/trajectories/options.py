@@ -10,6 +10,7 @@ from tokenmill.inference.servers.launch import DEFAULT_CTX
 from tokenmill.inference.spec import parse_spec
 from tokenmill.pipelines.agentic.trajectories.agent_turn import JSON, NATIVE, Protocol
 from tokenmill.pipelines.agentic.trajectories.dialogue import Limits
+from tokenmill.pipelines.runs.benchmarks import decontaminate_flag
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.options import RecordOptions, is_embedded
 from tokenmill.schemas.flags import flag, positive
@@ -46,6 +47,8 @@ class TryOptions(RecordOptions):
         help="length of a conversation in tokens as the agent's endpoint bills it "
         "(default 32000, less where the embedded model's context is smaller)",
     )
+
+    decontaminate: tuple[str, ...] = decontaminate_flag()
 
     @property
     def protocol(self) -> Protocol:

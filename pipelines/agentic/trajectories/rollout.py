@@ -7,21 +7,28 @@ call depends on the seed, the task, the number of the attempt and the turn alone
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import orjson
 from tokenmill.inference.call import Ask
+from tokenmill.judges.corpus.contamination import Hit
 from tokenmill.judges.rubric.evidence import Evidence
 from tokenmill.judges.rubric.grade import judge_by_code, judge_trajectory
 from tokenmill.pipelines.agentic.trajectories import agent_turn
 from tokenmill.pipelines.agentic.trajectories.attempt import Attempt, ModelNames, agent_sampling
 from tokenmill.pipelines.agentic.trajectories.dialogue import Limits, converse
-from tokenmill.pipelines.agentic.trajectories.finished import general_verdicts, outcome
+from tokenmill.pipelines.agentic.trajectories.finished import (
+    general_verdicts,
+    judge_contamination,
+    outcome,
+    untried,
+)
 from tokenmill.pipelines.agentic.trajectories.worlds import SIMULATOR, Worlds
 from tokenmill.pipelines.rollouts.metering import Meter
+from tokenmill.pipelines.runs.benchmarks import Benchmarks
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
-from tokenmill.schemas.agentic import AgentTask, RefusedTrajectory, Trajectory
+from tokenmill.schemas.agentic import AgentTask, CriterionVerdict, RefusedTrajectory, Trajectory
 from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.draws import digest
 from tokenmill.schemas.tools import dump
@@ -52,6 +59,8 @@ class RunTrajectory:
     top_p: float | None = 0.95
     max_tokens: int = 2048
     """Length of one of the agent's answers."""
+    benchmarks: Benchmarks | None = None
+    """A task that holds an item of these is not tried."""
 
     row_type: ClassVar[type] = Trajectory
     rejected_type: ClassVar[type] = RefusedTrajectory
@@ -68,21 +77,25 @@ class RunTrajectory:
         persona = draw_persona(self.seed, task.id, element.sample)
         user = SimulatedUser(task, persona, digest(*parts, "user") >> 33)
         world = self.worlds(task, meter, *parts)
+        held, hit = self.held(task)
         try:
             before = dump(world.state)
-            dialogue = await converse(
-                task.agent.system,
-                user,
-                world,
-                meter,
-                protocol=self.protocol,
-                limits=self.limits,
-                params=lambda turn: agent_sampling(self, task.id, element.sample, turn),
-            )
+            if hit is not None:
+                dialogue = untried(task.agent.system)
+            else:
+                dialogue = await converse(
+                    task.agent.system,
+                    user,
+                    world,
+                    meter,
+                    protocol=self.protocol,
+                    limits=self.limits,
+                    params=lambda turn: agent_sampling(self, task.id, element.sample, turn),
+                )
             after = dump(world.state)
         finally:
             await world.close()
-        general = general_verdicts(dialogue, world)
+        general = held if hit is not None else [*held, *general_verdicts(dialogue, world)]
         missed = first_refusal(general)
         evidence = Evidence(
             dialogue.messages, dialogue.calls, orjson.loads(before), orjson.loads(after), task.agent.tools
@@ -97,7 +110,7 @@ class RunTrajectory:
             *(self.worlds.prompt_names if simulated else ()),
             *(JUDGES if judged.asked else ()),
         )
-        return outcome(
+        made = outcome(
             element,
             dialogue,
             world,
@@ -124,6 +137,11 @@ class RunTrajectory:
             judge_model=self.models.judge if judged.asked else "",
             **meter.provenance(self.models.writer, used, self.seed),
         )
+        return replace(made, counted=hit.counter) if hit is not None and isinstance(made, Rejected) else made
+
+    def held(self, task: AgentTask) -> tuple[list[CriterionVerdict], Hit | None]:
+        """What the benchmarks say of a task, and the item that it holds."""
+        return judge_contamination(self.benchmarks, "\n\n".join((task.situation, task.opening, task.goal)))
 
     @property
     def prompt_names(self) -> tuple[str, ...]:
