@@ -11,9 +11,9 @@ from typing import Any
 import orjson
 from tokenmill.schemas.columns import column
 
-MCP, OPENAPI, SYNTHETIC = "mcp", "openapi", "synthetic"
-ORIGINS = (MCP, OPENAPI, SYNTHETIC)
-"""Where a specification came from; the first two are real, somebody runs such a tool."""
+MCP, OPENAPI, FUNCTION, SYNTHETIC = "mcp", "openapi", "function", "synthetic"
+ORIGINS = (MCP, OPENAPI, FUNCTION, SYNTHETIC)
+"""Where a specification came from: all but the last are real, somebody has such a tool."""
 
 _SORTED = orjson.OPT_SORT_KEYS
 
@@ -41,7 +41,7 @@ class ToolSpec:
     input_schema: str = column("JSON Schema of the arguments object, as JSON")
     output_schema: str = column("JSON Schema of a structured result, as JSON; empty when unknown", default="")
     annotations: str = column("MCP annotations (`readOnlyHint`, `destructiveHint`, ...), as JSON", default="{}")
-    origin: str = column("`mcp`, `openapi` or `synthetic`")
+    origin: str = column("`mcp`, `openapi`, `function` (written by somebody for a model to call) or `synthetic`")
     category: str = column("source category of a real tool, category that a synthetic one was evolved from", default="")
     server: str = column("name of the server that offers it, empty for synthetic tools", default="")
     domain: list[str] = column("path of application domains, widest first; empty for real tools", default_factory=list)

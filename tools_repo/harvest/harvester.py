@@ -11,15 +11,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokenmill.tools_repo.harvest.install import Installer, InstallFailed
-from tokenmill.tools_repo.harvest.servers import Server
+from tokenmill.tools_repo.harvest.servers import Server, ServerInvalid
 from tokenmill.tools_repo.harvest.stdio import GARBAGE_LINES, Pipes
-from tokenmill.tools_repo.sandbox.base import MIB, Command, Limits, Mount, Sandbox, SandboxUnavailable
+from tokenmill.tools_repo.sandbox.base import (
+    HOME,
+    MIB,
+    TEMPORARY,
+    Command,
+    Limits,
+    Mount,
+    Sandbox,
+    SandboxUnavailable,
+)
 
 if TYPE_CHECKING:
     from mcp import ClientSession
@@ -99,26 +109,33 @@ class Harvester:
             HarvestFailed: there are none to be had, with what the server said.
             SandboxUnavailable: programs cannot be isolated on this machine.
         """
+        try:
+            server = server.filled()
+        except ServerInvalid as error:
+            raise HarvestFailed("start", "missing_variable", str(error)) from None
         if server.url:
             stage = _Stage()
-            async with _failures(None, stage), _streams(server.url) as streams:
+            async with _failures(None, stage), _streams(server.url, server.headers) as streams:
                 return await self._ask(streams, server.license, server.version, stage)
-        license, version, command = server.license, server.version, None
+        license, version = server.license, server.version
         if server.command:
-            command = self._command(server, server.command, tuple(Mount(m, m) for m in server.mounts))
+            argv, mounts = server.command, tuple(Mount(m, m) for m in server.mounts)
         else:
             try:
                 installed = await Installer(self.sandbox, self.store).install(server)
             except InstallFailed as error:
                 raise HarvestFailed("install", "not_installable", str(error)) from None
             license, version = license or installed.license, installed.version
-            command = self._command(server, installed.argv, installed.mounts)
-        async with await self.sandbox.start(command) as running:
-            pipes, stage = Pipes(running), _Stage()
-            async with _failures(pipes, stage), pipes.open() as streams:
-                return await self._ask(streams, license, version, stage)
+            argv, mounts = installed.argv, installed.mounts
+        with empty_folders(server.folders) as folders:
+            command = self.command(server, argv, (*mounts, *folders))
+            async with await self.sandbox.start(command) as running:
+                pipes, stage = Pipes(running), _Stage()
+                async with _failures(pipes, stage), pipes.open() as streams:
+                    return await self._ask(streams, license, version, stage)
 
-    def _command(self, server: Server, argv: tuple[str, ...], mounts: tuple[Mount, ...]) -> Command:
+    def command(self, server: Server, argv: tuple[str, ...], mounts: tuple[Mount, ...]) -> Command:
+        """What starts a server in the sandbox."""
         # Most servers keep quiet about telemetry and updates when told that nobody is there.
         env = {"CI": "true", "NO_COLOR": "1", "DO_NOT_TRACK": "1", "PYTHONUNBUFFERED": "1", **server.env}
         # The sandbox's own clock is the second line of defence.
@@ -149,6 +166,23 @@ class Harvester:
         info = told.server_info
         seconds = round(loop.time() - started, 3)
         return Harvested(tuple(tools), version or info.version, license, info.name, str(told.protocol_version), seconds)
+
+
+@contextlib.contextmanager
+def empty_folders(paths: Sequence[str]) -> Iterator[list[Mount]]:
+    """Folders that a server may write, gone afterwards; a path below another needs none of its own."""
+    outer = [p for p in dict.fromkeys(paths) if not any(p != q and p.startswith(f"{q}/") for q in paths)]
+    inner = [path for path in outer if not path.startswith((f"{HOME}/", "/tmp/")) and path not in TEMPORARY]
+    with contextlib.ExitStack() as stack:
+        made = [(path, stack.enter_context(tempfile.TemporaryDirectory(prefix="tokenmill-"))) for path in inner]
+        for path, folder in made:
+            Path(folder).chmod(0o777)  # the server runs as a user of its own
+            for below in paths:
+                if below.startswith(f"{path}/"):
+                    at = Path(folder, below[len(path) + 1 :])
+                    at.mkdir(parents=True, exist_ok=True)
+                    at.chmod(0o777)
+        yield [Mount(folder, path, writable=True) for path, folder in made]
 
 
 class _Stage:
@@ -183,13 +217,13 @@ async def _all_tools(session: ClientSession) -> list[dict[str, Any]]:
 
 
 @contextlib.asynccontextmanager
-async def _streams(url: str) -> AsyncIterator[Any]:
+async def _streams(url: str, headers: Mapping[str, str]) -> AsyncIterator[Any]:
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
     timeout = httpx2.Timeout(30.0, read=120.0)
     async with (
-        httpx2.AsyncClient(timeout=timeout) as client,
+        httpx2.AsyncClient(timeout=timeout, headers=dict(headers)) as client,
         streamable_http_client(url, http_client=client) as streams,
     ):
         yield streams

@@ -22,10 +22,11 @@ import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tokenmill.tools_repo.harvest.servers import Server
+from tokenmill.tools_repo.harvest.servers import LATEST, Server
 from tokenmill.tools_repo.sandbox.base import MIB, Command, Limits, Mount, Sandbox, run
 from tokenmill.tools_repo.sandbox.bubblewrap import interpreter
 from tokenmill.tools_repo.sandbox.usage import disk_usage
@@ -79,7 +80,8 @@ class Installer:
             SandboxUnavailable: see `Sandbox.check`.
         """
         kind, name = ("pypi", server.pypi) if server.pypi else ("npm", server.npm)
-        version = server.version + (f"-{server.before}" if server.before else "")
+        before = server.before or (datetime.now(UTC).date().isoformat() if server.version == LATEST else "")
+        version = server.version + (f"-{before}" if before else "")
         parts = (kind, re.sub(r"[^A-Za-z0-9._-]+", "_", name), version)
         folder = self.store.absolute().joinpath(*parts)
         inside = "/".join((_INSIDE, *parts))
@@ -132,7 +134,7 @@ class Installer:
         await self._run(
             ["/opt/uv", "venv", *quiet, "--python", python, "--allow-existing", inside], server, (uv, *mounts)
         )
-        wanted = [f"{server.pypi}=={server.version}"]
+        wanted = [server.pypi if server.version == LATEST else f"{server.pypi}=={server.version}"]
         if server.sha256:  # which uv compares, as it does with every hash that it is given
             pinned = self.store.absolute() / "cache" / f"{server.sha256}.txt"
             pinned.write_text(f"{wanted[0]} --hash=sha256:{server.sha256}\n")

@@ -1,21 +1,26 @@
-"""What `--servers` may name: lists of servers, saved `tools/list` answers, `server.json` files, OpenAPI documents."""
+"""What `--servers` may name: lists of servers, `mcpServers` configurations, saved `tools/list` answers, `server.json` files,
+OpenAPI documents, function specifications as models are sent them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
-from tokenmill.schemas.tools import MCP, OPENAPI
+from tokenmill.schemas.tools import FUNCTION, MCP, OPENAPI
+from tokenmill.tools_repo.harvest import client_configs
+from tokenmill.tools_repo.harvest.functions import functions_of, is_function
 from tokenmill.tools_repo.harvest.harvester import Harvested
 from tokenmill.tools_repo.harvest.openapi import OpenApiInvalid, is_openapi, read_openapi
-from tokenmill.tools_repo.harvest.servers import Server, ServerInvalid, parse_server, read_servers
+from tokenmill.tools_repo.harvest.servers import Server, ServerInvalid, parse_server, read_lines
 
 MAX_BYTES = 64_000_000
 """Of one specification file."""
+_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING = re.compile(r'"(?:\\.|[^"\\])*"|,(?=\s*[}\]])')
 _LISTS, _FILES = (".jsonl", ".ndjson"), (".json", ".yaml", ".yml")
 
 
@@ -61,11 +66,7 @@ def read_sources(paths: list[Path]) -> Iterator[Source]:
 
 def _read(path: Path, label: str) -> Iterator[Source]:
     if path.suffix in _LISTS:
-        for number, server in read_servers(path):
-            if isinstance(server, ServerInvalid):
-                yield Source(f"{label}:{number}", label, number, error="invalid_server", message=str(server))
-            else:
-                yield Source(server.name, label, number, server)
+        yield from _lines(read_lines(path), path, label)
         return
     if path.stat().st_size > MAX_BYTES:
         yield Source(label, label, error="too_long", message=f"over the limit of {MAX_BYTES} bytes")
@@ -73,14 +74,72 @@ def _read(path: Path, label: str) -> Iterator[Source]:
     try:
         document = _parse(path)
     except (ValueError, RecursionError) as error:
+        lines = _json_lines(path)
+        if lines is not None:
+            yield from _lines(lines, path, label)
+            return
         yield Source(label, label, error="invalid_json", message=" ".join(str(error).split())[:500])
         return
     yield from _recognised(document, path, label)
 
 
+def _kept(match: re.Match[str]) -> str:
+    return match[0] if match[0].startswith('"') else ""
+
+
+def _json_lines(path: Path) -> list[tuple[int, Any]] | None:
+    """The lines of a `.json` file that is JSON Lines in truth; None when it is not."""
+    if path.suffix != ".json":
+        return None
+    lines = list(read_lines(path))
+    return lines if len(lines) > 1 and not any(isinstance(value, ServerInvalid) for _, value in lines) else None
+
+
+def _lines(lines: Iterable[tuple[int, Any]], path: Path, label: str) -> Iterator[Source]:
+    """One source a line: a server, or the functions of a row; lines that are one function each are a source together."""
+    name = slug(path.stem) or "file"
+    alone: list[dict[str, Any]] = []
+    for number, value in lines:
+        if is_function(value):
+            alone += functions_of(value) or []
+        elif (functions := functions_of(value)) is not None:
+            yield Source(f"{name}-{number}", label, number, listed=Harvested(tuple(functions)), origin=FUNCTION)
+        else:
+            yield _server(value, label, number)
+    if alone:
+        yield Source(name, label, listed=Harvested(tuple(alone)), origin=FUNCTION)
+
+
+def _server(value: Any, label: str, number: int) -> Source:
+    """The server that a line of a list names."""
+    try:
+        server = parse_server(value) if not isinstance(value, ServerInvalid) else value
+    except ServerInvalid as error:
+        server = error
+    if isinstance(server, ServerInvalid):
+        return Source(f"{label}:{number}", label, number, error="invalid_server", message=str(server))
+    return started(server, label, number)
+
+
+def started(server: Server, label: str, number: int) -> Source:
+    """The source of a server, or what the environment lacks for it."""
+    if missing := server.missing:
+        message = f"set {', '.join(missing)} in the environment: the server's entry names it"
+        return Source(server.name, label, number, error="missing_variable", message=message)
+    return Source(server.name, label, number, server)
+
+
 def _parse(path: Path) -> Any:
     if path.suffix == ".json":
-        return orjson.loads(path.read_bytes())
+        try:
+            return orjson.loads(path.read_bytes())
+        except orjson.JSONDecodeError as error:
+            # Editors let people comment their settings, and leave commas behind.
+            plain = _TRAILING.sub(_kept, _COMMENT.sub(_kept, path.read_text(encoding="utf-8")))
+            try:
+                return orjson.loads(plain)
+            except orjson.JSONDecodeError:
+                raise error from None
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -107,6 +166,16 @@ def _recognised(document: Any, path: Path, label: str) -> Iterator[Source]:
         info = info if isinstance(info, dict) else {}
         listed = Harvested(tuple(tools), version=str(info.get("version", "")), title=str(info.get("name", "")))
         yield Source(name, label, listed=listed)
+        return
+    if (functions := functions_of(document)) is not None:
+        yield Source(name, label, listed=Harvested(tuple(functions)), origin=FUNCTION)
+        return
+    if (configured := client_configs.entries(document)) is not None:
+        for number, (key, entry) in enumerate(configured.items()):
+            try:
+                yield started(client_configs.read_entry(slug(key) or f"{name}-{number}", entry), label, number)
+            except ServerInvalid as error:
+                yield Source(slug(key) or f"{label}:{number}", label, number, error="not_runnable", message=str(error))
         return
     entries = document.get("servers") if isinstance(document, dict) else None
     entries = entries if isinstance(entries, list) else [document]
@@ -142,7 +211,7 @@ def from_server_json(document: Any) -> Server:
     if isinstance(document, dict) and isinstance(document.get("server"), dict):
         document = document["server"]
     if not isinstance(document, dict) or not isinstance(document.get("name"), str):
-        raise ServerInvalid("none of: tools/list, OpenAPI, server.json")
+        raise ServerInvalid("none of: tools/list, function specifications, mcpServers, OpenAPI, server.json")
     common: dict[str, Any] = {"name": slug(document["name"])}
     for package in _objects(document.get("packages")):
         kind = package.get("registryType") or package.get("registry_type") or package.get("registry_name")

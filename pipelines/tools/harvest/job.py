@@ -43,8 +43,8 @@ class HarvestOptions(JudgeOnlyOptions):
         (str(SHIPPED),),
         name="--servers",
         metavar="FILE",
-        help="lists of servers (JSONL), saved tools/list answers, server.json files, OpenAPI documents, or folders of "
-        "them (default: the shipped list)",
+        help="lists of servers (JSONL), mcpServers configurations, OpenAI function specifications, OpenAPI documents, saved "
+        "tools/list answers, server.json files, or folders of them (default: the shipped list)",
     )
     only: tuple[str, ...] = of_data((), metavar="NAME", help="only these servers")
     store: str | None = of_data(
