@@ -20,7 +20,10 @@ BARE = {
     "description": "Finds.",
     "parameters": {
         "type": "dict",
-        "properties": {"near": {"type": "tuple", "items": {"type": "float"}}, "what": {"type": "any", "default": "dict"}},
+        "properties": {
+            "near": {"type": "tuple", "items": {"type": "float"}},
+            "what": {"type": "any", "default": "dict"},
+        },
         "required": ["near"],
     },
 }
