@@ -236,6 +236,15 @@ def test_the_checks_are_functions():
     assert "similarity" not in {v.check for v in tm.checks.verdicts(source, honest, similarity=False)}
 
 
+def test_the_check_of_a_form_is_a_function():
+    table = "| Mill | Opened |\n|---|---|\n| Harrow | 1906 |"
+    assert tm.checks.of_form("tables", "The mill at Harrow opened in 1906.", table).passed
+    refused = tm.checks.of_form("tables", "The mill at Harrow opened in 1908.", table)
+    assert (refused.reason, refused.findings[0].rewrite) == ("cell_unsupported", "1906")
+    with pytest.raises(ValueError, match="there are cleaned, pairs"):
+        tm.checks.of_form("sonnets", "a", "b")
+
+
 def test_the_checks_work_where_an_event_loop_runs_and_in_a_pipeline():
     pair = {"source": "It rained on 12 May 1903.", "rewrite": "Rain fell on 12 May 1904."}
 

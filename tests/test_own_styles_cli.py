@@ -5,7 +5,8 @@ import json
 import pytest
 from tokenmill.bench.servers.mill import Writer, documents
 from tokenmill.bench.servers.scripted import ScriptedServer
-from tokenmill.pipelines.knowledge.style_pairs import keeps_all, styles
+from tokenmill.pipelines.knowledge.contracts import keeps_all, see_to
+from tokenmill.pipelines.knowledge.style_pairs import styles
 
 from tests.outputs import manifest, rows
 from tests.test_batch_cli import command, run
@@ -125,6 +126,9 @@ def _invention(body):
 
 def test_every_strategy_declares_its_contract_and_none_is_drawn_unasked():
     names = prompts.names("strategies")
-    assert names and not any(keeps_all(name) for name in names)
-    assert all(prompts.load(name).meta["adds"] == "nothing" and prompts.load(name).meta["brief"] for name in names)
+    assert {"strategies/tutorial", "strategies/expansion"} == {name for name in names if keeps_all(name)}
+    for name in names:
+        see_to(name)
+        meta = prompts.load(name).meta
+        assert meta["adds"] == "nothing" and meta["brief"] and meta["keeps"] in ("all", "some")
     assert not {style.name for style in styles()} & set(names)

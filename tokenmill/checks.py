@@ -20,9 +20,10 @@ from tokenmill.judges.embedding.similarity import Similarity
 from tokenmill.judges.facts.check import FactCheck
 from tokenmill.judges.facts.check import questions as _questions
 from tokenmill.judges.form.checks import FormChecks
+from tokenmill.judges.strategies.fitting import CHECKS as _FITTING
 from tokenmill.schemas.verdicts import Finding, Question, Verdict
 
-__all__ = ["Finding", "Question", "Verdict", "passed", "questions", "verdicts"]
+__all__ = ["Finding", "Question", "Verdict", "of_form", "passed", "questions", "verdicts"]
 
 T = TypeVar("T")
 
@@ -51,6 +52,17 @@ def verdicts(
 def passed(source: str, rewrite: str, title: str = "", language: str = "en", *, similarity: bool = True) -> bool:
     """Whether all of `verdicts` pass."""
     return all(one.passed for one in verdicts(source, rewrite, title, language, similarity=similarity))
+
+
+def of_form(form: str, source: str, text: str, title: str = "", language: str = "en") -> Verdict:
+    """What the check of a strategy's form says of a text: `tables`, `word_problems`, `verbatim`, `cleaned` or `pairs`.
+
+    Raises:
+        ValueError: there is no such check; or a word problem is longer than the symbolic checks read.
+    """
+    if form not in _FITTING:
+        raise ValueError(f"there is no check {form!r}; there are {', '.join(_FITTING)}")
+    return _FITTING[form](source, text, title, language)
 
 
 def questions(source: str, rewrite: str, title: str = "", language: str = "en") -> list[Question]:

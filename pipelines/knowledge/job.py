@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 
@@ -10,12 +11,14 @@ from tokenmill.judges.embedding.similarity import Similarity
 from tokenmill.judges.entailment.check import Entailment
 from tokenmill.judges.model.faithfulness import SEAM_PROMPT, Faithfulness
 from tokenmill.judges.own import described
+from tokenmill.pipelines.knowledge.contracts import SOURCE, before_it
 from tokenmill.pipelines.knowledge.dag import Knowledge, build
 from tokenmill.pipelines.knowledge.repertoire import repertoire, templates
 from tokenmill.pipelines.knowledge.rephrase import Rephrase
 from tokenmill.pipelines.knowledge.style_pairs import draw_pairs, pairs
 from tokenmill.pipelines.knowledge.writing import Checks
 from tokenmill.pipelines.rollouts.candidates import Candidates
+from tokenmill.pipelines.rollouts.chunking import Chunk, chunk, count_tokens, tail
 from tokenmill.pipelines.runs.benchmarks import benchmarks, decontaminate_flag
 from tokenmill.pipelines.runs.embedding import embedder
 from tokenmill.pipelines.runs.job import Job, Plan
@@ -118,7 +121,10 @@ def job(options: KnowledgeOptions) -> Job:
             f"--rephrasings {options.rephrasings}: the Kimi K2 report rephrases a corpus at most {USUAL} times; "
             "more is for experiments"
         )
-    used = [step.template, step.repair_template, *sorted({name for pair in pairs(among) for name in pair})]
+    written = {name: before_it(name) for name, _ in pairs(among)}
+    written |= {name: "" for name in written.values() if name not in ("", SOURCE)}
+    used = list(dict.fromkeys(map(step.template, sorted(written))))
+    used += [step.repair_template, *sorted({*written, *(perspective for _, perspective in pairs(among))})]
     if judge is not None:
         used += judge.prompt_names
     return Job(
@@ -173,18 +179,32 @@ COMMAND = Command("knowledge", KnowledgeOptions, one(job))
 
 def estimate(step: Rephrase, task: RephrasingTask) -> tuple[dict[str, Plan], dict[str, Plan]]:
     """Calls and tokens that one task takes, when nothing is refused and when every chunk uses all its tries."""
-    from tokenmill.pipelines.rollouts.chunking import chunk, count_tokens
-
     if step.benchmarks is not None and step.benchmarks.verdict(task.document.text)[1] is not None:
         none = {role: Plan() for role in (["writer"] if step.checks.judge is None else ["writer", "judge"])}
         return none, dict(none)
     chunks = chunk(task.document.text, step.chunk_tokens, task.document.language)
+    sums = [_stage(step, stage, chunks) for stage in step.stages(task)]
+    expected, most = sums[0]
+    for more, more_at_most in sums[1:]:
+        expected = {role: plan.then(more[role]) for role, plan in expected.items()}
+        most = {role: plan.then(more_at_most[role]) for role, plan in most.items()}
+    return expected, most
+
+
+def _stage(step: Rephrase, task: RephrasingTask, chunks: Sequence[Chunk]) -> tuple[dict[str, Plan], dict[str, Plan]]:
+    """The same of the document in one style."""
     prompt = completion = 0
-    for index, part in enumerate(chunks):
+    suiting = [(index, part) for index, part in enumerate(chunks) if step.suits(task, part)]
+    overview = [tail(part.text, part.tokens // 4) for part in chunks]
+    for index, part in suiting:
         before = chunks[index - 1].text if index else ""
-        messages = step.messages(task, chunks, index, before, before)
+        messages = step.messages(task, chunks, index, before, before, overview=overview)
         prompt += sum(count_tokens(m["content"]) + 4 for m in messages)
         completion += round(part.tokens * 1.1)
+    if not suiting:
+        none = {role: Plan() for role in (["writer"] if step.checks.judge is None else ["writer", "judge"])}
+        return none, dict(none)
+    chunks = [part for _, part in suiting]
     again = step.candidates.always and step.candidates.number > 1  # the others are drawn at once, after the first
     writer = Plan(len(chunks), prompt, completion, waves=len(chunks) * (1 + again))
     tries = step.repairs + 1

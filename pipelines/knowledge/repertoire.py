@@ -6,13 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tokenmill.pipelines.knowledge.style_pairs import Repertoire, draw_pairs, styles
-from tokenmill.pipelines.knowledge.writing import BRIEF_TEMPLATE, REPAIR_TEMPLATE, TEMPLATE
+from tokenmill.pipelines.knowledge.writing import (
+    BRIEF_TEMPLATE,
+    EXPAND_TEMPLATE,
+    REPAIR_TEMPLATE,
+    STRATEGY_TEMPLATE,
+    TEMPLATE,
+)
 from tokenmill.prompts.own import OwnPrompt, read
 from tokenmill.schemas.flags import UsageError
 
 from tokenmill import prompts
 
-REPLACEABLE = (TEMPLATE, BRIEF_TEMPLATE, REPAIR_TEMPLATE)
+REPLACEABLE = (TEMPLATE, BRIEF_TEMPLATE, REPAIR_TEMPLATE, STRATEGY_TEMPLATE, EXPAND_TEMPLATE)
 """Templates that a run may bring its own for."""
 
 

@@ -20,8 +20,8 @@ from tokenmill.judges.form.language import detect
 from tokenmill.judges.model.faithfulness import BROKEN_SEAM, OTHER_FORM
 from tokenmill.judges.model.quotes import stands_in
 from tokenmill.judges.model.voting import DROPPED, Seam
+from tokenmill.pipelines.knowledge.contracts import SOURCE, before_it, check_of, keeps_all
 from tokenmill.pipelines.knowledge.row_figures import figures_of
-from tokenmill.pipelines.knowledge.style_pairs import keeps_all
 from tokenmill.pipelines.knowledge.writing import STAGE, Writing, Written, before, known
 from tokenmill.pipelines.rollouts.chunking import Chunk, chunk, join, tail
 from tokenmill.pipelines.rollouts.progress import Refusal
@@ -53,17 +53,38 @@ class Rephrase(Writing):
             if hit is not None:
                 refusal = Refusal("source", WHOLE, task.document.text, "", verdict)
                 return replace(self._rejected(task, progress, refusal, chunks), counted=hit.counter)
-        for index in range(len(chunks)):
-            rewrite, refusal = await self.write(task, chunks, index, progress)
-            if refusal is not None:
+        if before_it(task.style) == SOURCE:
+            progress.go_on(task.document.text)
+        for stage in self.stages(task):
+            if progress.parts:
+                progress.go_on(progress.text(chunks), tuple(progress.parts))
+            if refusal := await self._stage(stage, chunks, progress):
                 return self._rejected(task, progress, refusal, chunks)
+        return Accepted(Rephrasing(**self._columns(task, progress, progress.whole(chunks), len(chunks))))
+
+    async def _stage(self, task: RephrasingTask, chunks: Sequence[Chunk], progress: Written) -> Refusal | None:
+        """Write and check the document in the task's style, or say what it was refused for."""
+        for index, part in enumerate(chunks):
+            rewrite = ""
+            if self.suits(task, part):
+                rewrite, refusal = await self.write(task, chunks, index, progress)
+                if refusal is not None:
+                    return refusal
             progress.parts.append(rewrite)
+        if not any(progress.parts):
+            return self._unsuited(task, progress)
         for start, end in self._windows(chunks) if self.checks.judge is not None else ():
-            if refusal := await self._judge(task, chunks, start, end, progress):
-                return self._rejected(task, progress, refusal, chunks)
-        if len(chunks) > 1 and (refusal := await self._whole(task, chunks, progress)):
-            return self._rejected(task, progress, refusal, chunks)
-        return Accepted(Rephrasing(**self._columns(task, progress, progress.text(chunks), len(chunks))))
+            if any(progress.parts[start:end]) and (refusal := await self._judge(task, chunks, start, end, progress)):
+                return refusal
+        return await self._whole(task, chunks, progress) if len(chunks) > 1 else None
+
+    def _unsuited(self, task: RephrasingTask, progress: Written) -> Refusal:
+        """Nothing was written, and nothing paid for: no passage has what the form needs."""
+        quote = task.document.text[:200]
+        finding = Finding("form_unsuited", "No passage of the document has what the form needs.", quote)
+        verdict = Verdict("suits", False, 0.0, "form_unsuited", (finding,))
+        progress.add([verdict], WHOLE, 0)
+        return Refusal(STAGE, WHOLE, task.document.text, "", verdict)
 
     def warm(self) -> None:
         """Load what the checks need, so that no rollout waits for it in the middle of others."""
@@ -113,7 +134,7 @@ class Rephrase(Writing):
             span = start, end, reach
             faulty = _places(verdict.findings, chunks, progress, *span)
             if not faulty or any(finding.kind == OTHER_FORM for finding in verdict.findings):
-                faulty = list(range(start, end))
+                faulty = [index for index in range(start, end) if progress.parts[index]]
             if refused := await self._mend_all(task, chunks, faulty, refusal, span, progress):
                 return refused
             start, end = faulty[0], faulty[-1] + 1
@@ -141,7 +162,9 @@ class Rephrase(Writing):
             progress.add([Verdict(doubts.verdict.check, True, doubts.verdict.score)], start, reading)
             asked += doubts.questions
         if self.checks.facts is not None:
-            asked += questions(source, rewrite, context, document.language)
+            fitting = check_of(task.style)
+            stated = rewrite if fitting is None else fitting.stated(rewrite)
+            asked += questions(source, stated, context, document.language)
         partial = not keeps_all(task.style)
         if partial:  # what stands in the source alone is no matter of doubt
             asked = [question for question in asked if question.rewrite]
@@ -155,7 +178,7 @@ class Rephrase(Writing):
             form=self._form(task),
             questions=asked,
             before=tail(parts[start - 1], self.before_tokens) if start else "",
-            seams=[_seam(parts[i - 1], parts[i]) for i in seams],
+            seams=[_seam(parts[i - 1], parts[i]) for i in seams if parts[i - 1] and parts[i]],
             partial=partial,
         )
 
@@ -169,7 +192,10 @@ class Rephrase(Writing):
             if refused is None:
                 return None
             refusal = Refusal(STAGE, WHOLE, task.document.text, text, refused)
-            faulty = _places(refused.findings, chunks, progress, 0, len(chunks)) or [_weakest(refused.check, progress)]
+            weakest = [_weakest(refused.check, progress)]
+            faulty = [
+                i for i in _places(refused.findings, chunks, progress, 0, len(chunks)) if progress.parts[i]
+            ] or weakest
             if missed := await self._mend_all(task, chunks, faulty, refusal, (0, len(chunks)), progress):
                 return missed
             for index in faulty if self.checks.judge is not None else ():
@@ -219,7 +245,8 @@ class Rephrase(Writing):
 
     def _columns(self, task: RephrasingTask, progress: Written, text: str, chunks: int) -> dict[str, Any]:
         document = task.document
-        used = [self.template, task.style, task.perspective]
+        used = [name for stage in self.stages(task) for name in (self.template(stage.style), stage.style)]
+        used.append(task.perspective)
         if self.checks.judge is not None:
             used += self.checks.judge.prompt_names
         if not self.brief:
@@ -242,7 +269,7 @@ class Rephrase(Writing):
         }
 
     def _rejected(self, task: RephrasingTask, progress: Written, refusal: Refusal, chunks: Sequence[Chunk]) -> Rejected:
-        text = progress.text(chunks)
+        text = progress.whole(chunks)
         if len(progress.parts) < len(chunks):
             text = join(text, refusal.text, new_paragraph=True)
         row = RefusedRephrasing(**self._columns(task, progress, text, len(chunks)), **refusal.columns)

@@ -1,7 +1,8 @@
 """Which styles and perspectives a document is rewritten in.
 
 A style says in its front matter what it suits: its `genre` (styles of one genre read alike), the kinds of document
-(`suits`, see `content.KINDS`; left out, all), and the length in `tokens` of the document, from and to.
+(`suits`, see `content.KINDS`; left out, all), and the length in `tokens` of the document, from and to; where only some
+`perspectives` make sense with it, their names.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from itertools import count as counting
 from itertools import islice
 
 from tokenmill.pipelines.knowledge.content import KINDS
+from tokenmill.pipelines.knowledge.contracts import see_to
 from tokenmill.prompts.own import OwnPrompt
 from tokenmill.schemas.draws import shuffled
 
@@ -60,15 +62,9 @@ def _styles(among: Repertoire) -> tuple[Style, ...]:
     return tuple(_style(name, among.perspectives) for name in among.styles)
 
 
-def keeps_all(style: str) -> bool:
-    """Whether a text in this style must say all that its source says. What it adds to it is nothing, in any style."""
-    return prompts.load(style).meta.get("keeps", "all") == "all"
-
-
 def _style(name: str, perspectives: Sequence[str] | None = None) -> Style:
     meta, short = prompts.load(name).meta, name.removeprefix("styles/")
-    if meta.get("keeps", "all") not in ("all", "some") or meta.get("adds", "nothing") != "nothing":
-        raise prompts.PromptError(f"{name}: a style's contract is keeps: all or keeps: some, and adds: nothing")
+    see_to(name)
     kinds = frozenset(meta.get("suits") or KINDS)
     if unknown := sorted(map(str, kinds - KINDS.keys())):
         raise prompts.PromptError(f"prompts/{name}.md: suits {', '.join(unknown)}; known kinds are {', '.join(KINDS)}")
@@ -82,6 +78,8 @@ def _style(name: str, perspectives: Sequence[str] | None = None) -> Style:
         for p in (prompts.names("perspectives") if perspectives is None else perspectives)
         if short not in (prompts.load(p).meta.get("excludes") or ())
     )
+    only = meta.get("perspectives") or ()
+    fitting = tuple(p for p in fitting if p.rpartition("/")[2] in only) or fitting
     return Style(name, str(meta.get("genre") or short), kinds, least or 0, most or float("inf"), fitting)
 
 

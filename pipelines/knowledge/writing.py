@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from tokenmill.inference.call import Message
@@ -20,11 +20,12 @@ from tokenmill.judges.form.checks import FormChecks
 from tokenmill.judges.model.faithfulness import BROKEN_SEAM, OTHER_FORM, Faithfulness
 from tokenmill.judges.model.faithfulness import CHECK as FAITHFULNESS
 from tokenmill.judges.own import OwnCheck
+from tokenmill.judges.strategies import cleaning, pairs, tables, verbatim, word_problems
 from tokenmill.judges.structure.check import CHECK as STRUCTURE
 from tokenmill.judges.structure.check import Structure
-from tokenmill.pipelines.knowledge.style_pairs import keeps_all
+from tokenmill.pipelines.knowledge.contracts import SOURCE, before_it, check_of, keeps_all
 from tokenmill.pipelines.rollouts.candidates import ONE, Candidates
-from tokenmill.pipelines.rollouts.chunking import Chunk, join, tail
+from tokenmill.pipelines.rollouts.chunking import Chunk, count_tokens, join, tail
 from tokenmill.pipelines.rollouts.progress import Progress, Refusal
 from tokenmill.pipelines.rollouts.repair import corrections, write_text
 from tokenmill.pipelines.runs.benchmarks import Benchmarks
@@ -38,12 +39,17 @@ from tokenmill import prompts
 TEMPLATE = "knowledge/rephrase"
 BRIEF_TEMPLATE = "knowledge/rephrase_brief"
 """For models of some hundred million parameters, which lose their way in long instructions."""
+STRATEGY_TEMPLATE = "knowledge/strategy"
+"""For styles that keep some of their source: what is kept, and in whose words, the style says."""
+EXPAND_TEMPLATE = "knowledge/expand"
+"""For styles that come after another one, whose text is in view."""
 REPAIR_TEMPLATE = "knowledge/repair"
 STAGE = "rewrite"
 CHUNKS_BEFORE = 3
 """Chunks of the source before the one to be rewritten: the writer sees their end, and what stands in them is known to the
 checks. What was written of them is not: an invention must not license the next."""
-IN_PLACE = frozenset((FACTS, STRUCTURE, ENTAILMENT, FAITHFULNESS))
+FITTING = (cleaning.CHECK, pairs.CHECK, tables.CHECK, verbatim.CHECK, word_problems.CHECK)
+IN_PLACE = frozenset((FACTS, STRUCTURE, ENTAILMENT, FAITHFULNESS, *FITTING))
 """Checks whose findings are mended where they stand; what other checks refuse is written anew."""
 
 
@@ -74,13 +80,28 @@ class Written(Progress):
     """How often it was asked for since all of them were written."""
     tolerated: dict[int, list[Finding]] = field(default_factory=dict)
     """Minor faults that the judge found in each chunk and let pass."""
+    lead: str = ""
+    """What stands before them, and is done: the document in another style, or its source."""
+    overview: tuple[str, ...] = ()
+    """That other style's text of each chunk, which the writer has in view."""
+
+    def go_on(self, lead: str, overview: tuple[str, ...] = ()) -> None:
+        """Begin the text that comes after `lead`."""
+        self.lead, self.overview = lead, overview
+        self.parts, self.tries, self.mended = [], Counter(), Counter()
+
+    def whole(self, chunks: Sequence[Chunk]) -> str:
+        """All that was written, with what stands before it."""
+        return join(self.lead, self.text(chunks), new_paragraph=True) if self.lead else self.text(chunks)
 
     def text(self, chunks: Sequence[Chunk], start: int = 0, end: int | None = None) -> str:
         """The rewrites of chunks `start` to `end`, stitched."""
-        stitched = ""
+        stitched, new_paragraph = "", False
         for index, part in list(enumerate(self.parts))[start:end]:
-            new_paragraph = index > start and chunks[index - 1].ends_paragraph
-            stitched = join(stitched, part, new_paragraph=new_paragraph)
+            if part:
+                stitched = join(stitched, part, new_paragraph=new_paragraph)
+                new_paragraph = False
+            new_paragraph |= chunks[index].ends_paragraph
         return stitched
 
 
@@ -99,6 +120,8 @@ class Writing:
     """Further attempts at a chunk that a check refused; as many again at one that is found wrong when all are written."""
     tail_tokens: int = 160
     """How much of what was already rewritten the next call sees."""
+    overview_tokens: int = 1000
+    """How much of a text in another style it sees, where the style comes after one."""
     before_tokens: int = 96
     """How much of the source before the chunk it sees."""
     judged_tokens: int = 800
@@ -193,21 +216,29 @@ class Writing:
         """
         checks, document = self.checks, task.document
         form = checks.form if keeps_all(task.style) else checks.form.for_excerpts
-        verdicts = form(
-            source,
-            rewrite,
-            finish_reason=finish_reason,
-            language=document.language,
-            context=context,
-            prompt_text=self.wording(task),
-        )
+        fitting = check_of(task.style)
+        spared = fitting.spares if fitting is not None else frozenset[str]()
+        verdicts = [
+            verdict
+            for verdict in form(
+                source,
+                rewrite,
+                finish_reason=finish_reason,
+                language=document.language,
+                context=context,
+                prompt_text=self.wording(task),
+            )
+            if verdict.check not in spared
+        ]
         keeps = not self.brief and prompts.load(task.style).meta.get(
             "keeps_structure"
         )  # the short prompt asks for none
         if checks.structure is not None and keeps:
             verdicts.append(checks.structure(source, rewrite, document.title))
-        if checks.facts is not None:
+        if checks.facts is not None and FACTS not in spared:
             verdicts.append(checks.facts(source, rewrite, context, document.language))
+        if fitting is not None:
+            verdicts.append(fitting(source, rewrite, context, document.language))
         for own in checks.own:
             verdicts += own(source, rewrite, title=document.title, language=document.language)
         similarity = checks.similarity
@@ -233,7 +264,8 @@ class Writing:
         whole = any(f.kind == OTHER_FORM for v in wrong for f in v.findings)
         if wrong and not self.brief and not whole and all(v.check in IN_PLACE for v in wrong):
             return self._corrected(task, chunks, index, refused, wrong, progress.text(chunks, 0, index))
-        return self.messages(task, chunks, index, before(chunks, index), progress.text(chunks, 0, index), wrong)
+        written = progress.text(chunks, 0, index)
+        return self.messages(task, chunks, index, before(chunks, index), written, wrong, progress.overview)
 
     def _corrected(
         self,
@@ -265,11 +297,13 @@ class Writing:
         before: str,
         written: str,
         refusals: Sequence[Verdict] = (),
+        overview: Sequence[str] = (),
     ) -> list[Message]:
         """The messages of one call. The system part is the same for all chunks in one style and perspective, so that
         endpoints can keep its prefix; everything that comes from documents is fenced."""
-        return prompts.load(self.template).render(
+        return prompts.load(self.template(task.style)).render(
             **wording(task.style, task.perspective, self.brief),
+            **self._overview(task.style, index, overview),
             title=fence(task.document.title, "title") if task.document.title else "",
             position=f"{index + 1} / {len(chunks)}",
             source_before=fence(tail(before, self.before_tokens), "source-before") if before.strip() else "",
@@ -278,9 +312,40 @@ class Writing:
             findings=corrections(refusals),
         )
 
-    @property
-    def template(self) -> str:
-        return self._named(BRIEF_TEMPLATE if self.brief else TEMPLATE)
+    def _overview(self, style: str, index: int, overview: Sequence[str]) -> dict[str, str]:
+        """The text of the style before, what of it there is room for around chunk `index`; nothing where the template has no
+        place for it."""
+        if self._shipped_template(style) != EXPAND_TEMPLATE:
+            return {}
+        start, end = index, min(index + 1, len(overview))
+        while end - start < len(overview):
+            wider = max(0, start - 1), min(len(overview), end + 1)
+            if count_tokens("\n\n".join(overview[slice(*wider)])) > self.overview_tokens:
+                break
+            start, end = wider
+        shown = "\n\n".join(filter(None, overview[start:end]))
+        return {"overview": fence(shown, "overview") if shown else ""}
+
+    def stages(self, task: RephrasingTask) -> tuple[RephrasingTask, ...]:
+        """What is written for a task, one after the other: before a style that comes after another one, that one."""
+        first = before_it(task.style)
+        return (replace(task, style=first), task) if first not in ("", SOURCE) else (task,)
+
+    def suits(self, task: RephrasingTask, part: Chunk) -> bool:
+        """Whether a chunk has what the style's form needs; of others nothing is written."""
+        fitting = check_of(task.style)
+        return fitting is None or fitting.fits(part.body, task.document.language)
+
+    def _shipped_template(self, style: str) -> str:
+        if self.brief:
+            return BRIEF_TEMPLATE
+        if before_it(style) not in ("", SOURCE):
+            return EXPAND_TEMPLATE
+        return TEMPLATE if keeps_all(style) else STRATEGY_TEMPLATE
+
+    def template(self, style: str) -> str:
+        """The template, shipped or the user's, by which a style is written."""
+        return self._named(self._shipped_template(style))
 
     @property
     def repair_template(self) -> str:
@@ -291,7 +356,7 @@ class Writing:
 
     def wording(self, task: RephrasingTask) -> str:
         """Our own words around the documents in one style and perspective."""
-        return _wording(self.template, task.style, task.perspective, self.brief)
+        return _wording(self.template(task.style), task.style, task.perspective, self.brief)
 
 
 def before(chunks: Sequence[Chunk], index: int) -> str:
@@ -317,6 +382,6 @@ def wording(style: str, perspective: str, brief: bool) -> dict[str, str]:
 
 @lru_cache(maxsize=1024)
 def _wording(template: str, style: str, perspective: str, brief: bool) -> str:
-    documents = dict.fromkeys(("title", "position", "source_before", "rewritten_tail", "chunk", "findings"), "")
-    messages = prompts.load(template).render(**wording(style, perspective, brief), **documents)
+    ours, loaded = wording(style, perspective, brief), prompts.load(template)
+    messages = loaded.render(**ours, **{name: "" for name in loaded.meta["placeholders"] if name not in ours})
     return "\n\n".join(message["content"] for message in messages)

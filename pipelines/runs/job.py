@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import apache_beam as beam
@@ -35,6 +35,10 @@ class Plan:
 
     def __add__(self, other: Plan) -> Plan:
         return Plan(self.calls + other.calls, self.prompt + other.prompt, self.completion + other.completion)
+
+    def then(self, other: Plan) -> Plan:
+        """These calls, and when a row has had them, the others."""
+        return replace(self + other, waves=self.depth + other.depth)
 
     def scaled(self, factor: float) -> Plan:
         return Plan(
