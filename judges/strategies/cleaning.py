@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import ClassVar
 
 from tokenmill.judges.form.copying import CHECK as COPYING
 from tokenmill.judges.form.phrases import load
@@ -39,7 +40,7 @@ class Cleaned:
     """Of a paragraph that is looked for."""
     kept: float = 0.3
     """Share of a paragraph's own words that a text must have, by their beginnings."""
-    spares: frozenset[str] = frozenset({COPYING})  # what is text of the page may stay as it is
+    spares: ClassVar[frozenset[str]] = frozenset({COPYING})  # what is text of the page may stay as it is
 
     def fits(self, source: str, language: str) -> bool:
         """Whether a passage has any text, so that what is noise alone is left out unpaid."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import ClassVar
 
 from tokenmill.judges.form.words import words
 from tokenmill.schemas.verdicts import Finding, Verdict
@@ -17,7 +18,7 @@ class Pairs:
     """Refuses with `pairs_broken`: the text is not lines of question and answer in turn, each behind its label ("Question:",
     "Answer:", or the words for these in the text's language), or a question comes twice."""
 
-    spares: frozenset[str] = frozenset()
+    spares: ClassVar[frozenset[str]] = frozenset()
 
     def fits(self, source: str, language: str) -> bool:
         return bool(source.strip())

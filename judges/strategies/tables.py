@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import ClassVar
 
 from tokenmill.judges.facts import names as naming
 from tokenmill.judges.facts.compare import Doubt, doubts
@@ -45,7 +46,7 @@ class Tables:
     cell whose number, date, unit or name the source does not have; with `cell_misplaced` one that the source says of
     another row's subject alone."""
 
-    spares: frozenset[str] = frozenset({COPYING})  # cells are short and may stay as they are
+    spares: ClassVar[frozenset[str]] = frozenset({COPYING})  # cells are short and may stay as they are
 
     def fits(self, source: str, language: str) -> bool:
         return bool(source.strip())

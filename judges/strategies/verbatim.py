@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from tokenmill.judges.form.copying import CHECK as COPYING
 from tokenmill.schemas.verdicts import Finding, Verdict
@@ -22,7 +23,7 @@ class Verbatim:
     """Refuses with `not_verbatim`: a sentence of the text is no whole sentence, or line, of the source. Marks of lists and the
     typographic form of quotation marks and dashes do not count."""
 
-    spares: frozenset[str] = frozenset({COPYING})
+    spares: ClassVar[frozenset[str]] = frozenset({COPYING})
 
     def fits(self, source: str, language: str) -> bool:
         return bool(source.strip())

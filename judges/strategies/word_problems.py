@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import ClassVar
 
 from tokenmill.judges.facts.check import CHECK as FACTS
 from tokenmill.judges.facts.compare import doubts
@@ -54,7 +55,7 @@ class WordProblems:
 
     equalities: Equalities = field(default_factory=Equalities)
     # Of a solution's numbers the source has none; what the problem states is looked at here, more strictly.
-    spares: frozenset[str] = frozenset({FACTS})
+    spares: ClassVar[frozenset[str]] = frozenset({FACTS})
 
     def fits(self, source: str, language: str) -> bool:
         """Whether there are numbers to calculate with."""
