@@ -2,7 +2,7 @@
 
 from setuptools import find_namespace_packages, setup
 
-ROOMS = ("bench", "inference", "judges", "pipelines", "prompts", "schemas", "tools_repo", "training")
+ROOMS = ("bench", "gym", "inference", "judges", "pipelines", "prompts", "schemas", "tools_repo", "training")
 rooms = find_namespace_packages(include=[*ROOMS, *(f"{room}.*" for room in ROOMS)], exclude=["*.__pycache__"])
 setup(
     packages=["tokenmill", *(f"tokenmill.{name}" for name in rooms)],

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-ROOMS = ("inference", "judges", "pipelines", "prompts", "schemas", "tools_repo")
+ROOMS = ("gym", "inference", "judges", "pipelines", "prompts", "schemas", "tools_repo")
 """What shapes rows; the rest of the package does not run in workers."""
 SUFFIXES = (".py", ".md", ".yaml", ".json")
 PACKAGES = ("apache-beam", "openai", "pyarrow", "py3langid", "sentencex", "sentence-transformers")

@@ -49,7 +49,7 @@ class OwnCheck:
 
     @cached_property
     def _run(self) -> tuple[Callable[..., Any], frozenset[str]]:
-        made = _found(self.place, self.folder)
+        made = found(self.place, self.folder)
         check = made() if inspect.isclass(made) else made
         if not callable(check):
             raise CheckUnusable(f"check {self.name}: it cannot be called")
@@ -61,7 +61,7 @@ class OwnCheck:
     @property
     def sha256(self) -> str:
         """Of the file that the check is in: what it says may change with it."""
-        made = _found(self.place, self.folder)
+        made = found(self.place, self.folder)
         file = inspect.getsourcefile(made if inspect.isclass(made) or inspect.isfunction(made) else type(made))
         return hashlib.sha256(Path(file).read_bytes() if file else repr(made).encode()).hexdigest()
 
@@ -108,7 +108,12 @@ def described(checks: Iterable[OwnCheck]) -> list[dict[str, str]]:
     return [{"check": check.name, "sha256": check.sha256} for check in checks]
 
 
-def _found(place: str, folder: str) -> Any:
+def found(place: str, folder: str) -> Any:
+    """What `module:attribute` or `FILE.py:attribute` names; `folder` may hold it beside the path.
+
+    Raises:
+        CheckUnusable: there is none, or it cannot be loaded.
+    """
     where, _, attribute = place.rpartition(":")
     try:
         found: Any = _by_file(Path(folder, where)) if where.endswith(".py") else _by_name(where, folder)

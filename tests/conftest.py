@@ -13,6 +13,9 @@ settings.register_profile("same", derandomize=True, database=None, **PATIENT)
 settings.register_profile("fuzz", derandomize=False, print_blob=True, **PATIENT)
 settings.load_profile("same")
 
+WITHOUT_CACHE = [["gym", word] for word in ("list", "show", "check", "export")]
+"""Commands, beside `publish`, that keep no answers."""
+
 
 @pytest.fixture
 def run(tmp_path, capsys):
@@ -20,7 +23,7 @@ def run(tmp_path, capsys):
 
     def command(*argv):
         argv = [str(a) for a in argv]
-        if argv[0] != "publish" and "--cache" not in argv:
+        if argv[0] != "publish" and argv[:2] not in WITHOUT_CACHE and "--cache" not in argv:
             argv += ["--cache", str(tmp_path / "answers.sqlite")]
         code = cli.main(argv)
         captured = capsys.readouterr()

@@ -10,7 +10,16 @@ import networkx
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-FLOORS = (("schemas", "prompts"), ("inference",), ("judges",), ("tools_repo",), ("pipelines",), ("cli",), ("__main__",))
+FLOORS = (
+    ("schemas", "prompts"),
+    ("inference",),
+    ("judges",),
+    ("tools_repo",),
+    ("gym",),
+    ("pipelines",),
+    ("cli",),
+    ("__main__",),
+)
 """From the ground up: a room imports from itself and from the floors below it."""
 MAY = {
     room: {below for rooms in FLOORS[:number] for below in rooms}

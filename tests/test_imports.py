@@ -13,7 +13,8 @@ MAY_USE = {
     "inference": {"schemas", "prompts"},
     "judges": {"schemas", "prompts", "inference"},
     "tools_repo": {"schemas", "prompts", "inference", "judges"},
-    "pipelines": {"schemas", "prompts", "inference", "judges", "tools_repo"},
+    "gym": {"schemas", "prompts", "inference", "judges", "tools_repo"},
+    "pipelines": {"schemas", "prompts", "inference", "judges", "tools_repo", "gym"},
     "training": {"schemas"},
 }
 

@@ -40,6 +40,13 @@ COMMANDS = {
     "agentic code": ("agentic.code.job", "work on coding tasks in a sandbox"),
     "corpus": ("corpus.job", "assemble a pre-training corpus from raw sources and finished runs"),
     "generate": ("generate.job", "answer every row with your own prompt, schema and checks"),
+    "gym": ("gym", "tasks whose rewards are tested: environments to check, rate and roll out"),
+    "gym list": ("gym.listing", "what there is, by topic, and what is under-covered"),
+    "gym show": ("gym.showing", "tasks of an environment, with their references"),
+    "gym check": ("gym.checking", "attack the rewards of environments"),
+    "gym difficulty": ("gym.difficulty", "keep the tasks that a model solves sometimes"),
+    "gym rollout": ("gym.rollout", "attempts at tasks, each with its reward"),
+    "gym export": ("gym.exporting", "tasks and rewards for trl, verl or verifiers"),
     "publish": ("runs.publish", "upload a finished run to the Hugging Face Hub"),
 }
 """Subcommands: the module below `pipelines`, and what it does, in a few words. A module has a `COMMAND`; a package names
