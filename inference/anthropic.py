@@ -83,6 +83,8 @@ class Anthropic:
         except (ValueError, KeyError, TypeError, AttributeError):
             return body
         message: dict[str, Any] = {"role": "assistant", "content": text}
+        if thought := "".join(block.get("thinking") or "" for block in blocks if block["type"] == "thinking"):
+            message["reasoning_content"] = thought
         if len(used) == 1 and used[0]["name"] == ANSWER_TOOL:
             # The text before it, if any, is no part of the answer.
             message["content"], reason = (

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import orjson
-from tokenmill.inference.thinking import without_thinking
+from tokenmill.inference.thinking import thinking_in, without_thinking
 
 Message = dict[str, Any]
 """One chat message as the OpenAI protocol has it: `{"role": ..., "content": ...}` and for tools their fields."""
@@ -18,6 +18,8 @@ _PIECE = 2000
 
 _CUT = ("length", "content_filter")
 """Reasons to finish for which an answer may have no text."""
+_THOUGHT = ("reasoning_content", "reasoning")
+"""Fields in which servers give a model's thinking."""
 
 
 class MalformedAnswer(ValueError):
@@ -167,6 +169,8 @@ class Answer:
     usage: Usage
     model: str
     tool_calls: tuple[dict[str, Any], ...] = ()
+    reasoning: str = ""
+    """What the model gives of its thinking: in a field of its own, or before its text."""
     raw: bytes = b""
     from_cache: bool = False
     estimated: bool = False
@@ -196,6 +200,7 @@ class Answer:
             message = choice["message"]
             text = _text(message.get("content")) or message.get("refusal") or ""
             tool_calls = tuple(message.get("tool_calls") or ())
+            thought = next((said for name in _THOUGHT if isinstance(said := message.get(name), str) and said), "")
             usage = read_usage(body)
             finish_reason = choice.get("finish_reason") or ""
             model = body.get("model") or ""
@@ -214,8 +219,9 @@ class Answer:
         estimated = call is not None and not (usage.prompt and (usage.completion or not (text or tool_calls)))
         if call is not None and estimated:
             usage = _estimated(usage, call, message)
+        reasoning = thought or thinking_in(text)
         text = without_thinking(text)
-        return cls(text, finish_reason, usage, model, tool_calls, raw, from_cache, estimated)
+        return cls(text, finish_reason, usage, model, tool_calls, reasoning, raw, from_cache, estimated)
 
 
 def _text(content: Any) -> Any:

@@ -7,6 +7,7 @@ import re
 TAG = "think|thinking|thought|reasoning"
 """Names of the tags that models think between."""
 _OPENED = re.compile(rf"\s*<(?:{TAG})>", re.IGNORECASE)
+_TAGS = re.compile(rf"\A<(?:{TAG})>|</(?:{TAG})>\Z", re.IGNORECASE)
 _BLOCK = re.compile(rf"\s*<({TAG})>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
 # Templates that open the block in the prompt leave its end alone on a line or at the end of one. Prose about such a tag
 # goes on behind it.
@@ -28,6 +29,15 @@ def without_thinking(text: str) -> str:
     if f"<{rest[1]}>".lower() in before.lower() or before.count("```") % 2:
         return text
     return text[rest.end() :]
+
+
+def thinking_in(text: str) -> str:
+    """The thinking that `without_thinking` takes away, without its tags; empty where there is none."""
+    left = without_thinking(text)
+    if left == text:
+        return ""
+    taken = text[: len(text) - len(left)].strip()
+    return _TAGS.sub("", taken).strip()
 
 
 def opens_thinking(text: str) -> bool:

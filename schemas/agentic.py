@@ -182,7 +182,7 @@ class Persona:
 @dataclass(frozen=True, kw_only=True)
 class ToolCallFunction:
     name: str = column("name of the tool")
-    arguments: str = column("arguments, as JSON text")
+    arguments: str = column("arguments, as JSON text", json=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,13 +194,20 @@ class ToolCall:
 
 @dataclass(frozen=True, kw_only=True)
 class ChatMessage:
-    """One message as `datasets` and `trl` take it: absent fields are null, arguments and results are JSON text."""
+    """One message as `datasets` and `trl` take it: absent fields are null, arguments are declared as JSON, so that `datasets`
+    gives objects, and results are text."""
 
     role: str = column("`system`, `user`, `assistant` or `tool`")
     content: str | None = column("text; null in an assistant's message that only calls", default=None)
     tool_calls: list[ToolCall] | None = column("calls of an assistant's message", default=None)
     tool_call_id: str | None = column("in a tool's message the call that it answers", default=None)
     name: str | None = column("in a tool's message the name of the tool", default=None)
+    reasoning_content: str | None = column("what the agent's model gave of its reasoning; not judged", default=None)
+    weight: int | None = column(
+        "in an assistant's message whether it is to be learnt: 1, or 0 where it calls a tool that there is not or with "
+        "arguments that the tool's schema refuses; null in others, which a simulator wrote",
+        default=None,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,7 +254,7 @@ class Trajectory:
 
     id: str = column("`task/sample`")
     messages: list[ChatMessage] = column("the conversation, system prompt first")
-    tools: str = column("the tools as a JSON list of OpenAI `tools`")
+    tools: str = column("the tools as a JSON list of OpenAI `tools`", json=True)
     task_id: str = column("`id` of the task")
     agent_id: str = column("`id` of the agent")
     sample: int = column("0-based number of this try at the task")

@@ -24,9 +24,24 @@ _SCALARS: dict[Any, pa.DataType] = {
 }
 
 
-def column(doc: str, **kwargs: Any) -> Any:
-    """A dataclass field with its documentation."""
-    return dataclasses.field(metadata={"doc": doc}, **kwargs)
+def column(doc: str, *, json: bool = False, **kwargs: Any) -> Any:
+    """A dataclass field with its documentation.
+
+    Args:
+        json: a text that always holds JSON, and is declared so: `datasets` gives what it stands for, other readers the text.
+    """
+    return dataclasses.field(metadata={"doc": doc, "json": json}, **kwargs)
+
+
+def stored(kind: pa.DataType) -> pa.DataType:
+    """An Arrow type with JSON as the plain text that it is stored as."""
+    if isinstance(kind, pa.JsonType):
+        return kind.storage_type
+    if pa.types.is_list(kind):
+        return pa.list_(stored(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(f.name, stored(f.type), f.nullable, f.metadata) for f in kind])
+    return kind
 
 
 def _arrow_type(annotation: Any) -> tuple[pa.DataType, bool]:
@@ -49,6 +64,8 @@ def _fields(row_type: type) -> list[pa.Field]:
     fields = []
     for f in dataclasses.fields(row_type):
         arrow, nullable = _arrow_type(hints[f.name])
+        if f.metadata.get("json"):
+            arrow = pa.json_()
         doc = f.metadata.get("doc")
         fields.append(pa.field(f.name, arrow, nullable, {"doc": doc} if doc else None))
     return fields
@@ -70,9 +87,11 @@ def columns(row_type: type) -> tuple[tuple[str, str], ...]:
     return tuple((f.name, f.metadata.get("doc", "")) for f in dataclasses.fields(row_type))
 
 
-def _array(values: list[Any], annotation: Any) -> pa.Array:
+def _array(values: list[Any], annotation: Any, declared: pa.DataType) -> pa.Array:
     """A column, built from flat lists of scalars: nested rows become structs of columns, lists become offsets."""
     arrow, nullable = _arrow_type(annotation)
+    if isinstance(declared, pa.JsonType):
+        return pa.array(values, declared.storage_type).cast(declared)
     if nullable:
         (annotation,) = (a for a in typing.get_args(annotation) if a is not type(None))
     if pa.types.is_list(arrow):
@@ -83,12 +102,12 @@ def _array(values: list[Any], annotation: Any) -> pa.Array:
                 flat.extend(value)
             offsets.append(len(flat))
         mask = pa.array([v is None for v in values], pa.bool_()) if nullable else None
-        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), _array(flat, item), type=arrow, mask=mask)
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), _array(flat, item, arrow.value_type), type=arrow, mask=mask)
     if pa.types.is_struct(arrow):
         hints = typing.get_type_hints(annotation)
         mask = pa.array([v is None for v in values], pa.bool_()) if nullable else None
         children = [
-            _array([_absent(hints[f.name]) if v is None else getattr(v, f.name) for v in values], hints[f.name])
+            _array([_absent(hints[f.name]) if v is None else getattr(v, f.name) for v in values], hints[f.name], f.type)
             for f in arrow
         ]
         return pa.StructArray.from_arrays(children, fields=list(arrow), mask=mask)
@@ -109,7 +128,7 @@ def to_table(rows: Sequence[Any], row_type: type) -> pa.Table:
     """Rows of one type as an Arrow table, columns in declared order."""
     schema = arrow_schema(row_type)
     hints = typing.get_type_hints(row_type)
-    arrays = [_array([getattr(row, field.name) for row in rows], hints[field.name]) for field in schema]
+    arrays = [_array([getattr(row, field.name) for row in rows], hints[field.name], field.type) for field in schema]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 

@@ -78,7 +78,10 @@ def test_trajectories_figures_card_and_report(tasks, tmp_path, run):
     assert "pass@2" in card and "pass^2" in card and "| one call | 3 | 6 | 6 |" in card
     assert "pass@2" in report and "functions.cancel_order:2" in report and "Tasks and tries" in report
     loaded = datasets.load_dataset(str(out), cache_dir=str(tmp_path / "hf"))["train"]
-    assert json.loads(loaded[0]["tools"])[0]["function"]["name"] == "get_order"
+    assert loaded[0]["tools"][0]["function"]["name"] == "get_order"
+    assert "dtype: json" in card.split("---")[1], "who loads it from the Hub has objects, too"
+    asked = next(message for message in loaded[0]["messages"] if message["tool_calls"])
+    assert asked["tool_calls"][0]["function"]["arguments"] == {"order_id": "ORD-1"} and asked["weight"] == 1
 
 
 def test_workers_do_not_change_a_byte(tasks, tmp_path, run):

@@ -73,7 +73,7 @@ def type_name(kind: pa.DataType) -> str:
         return f"list<{type_name(kind.value_type)}>"
     if pa.types.is_struct(kind):
         return f"struct<{', '.join(f.name for f in kind)}>"
-    return str(kind)
+    return "json" if isinstance(kind, pa.JsonType) else str(kind)
 
 
 def _dataset_info(rows: Rows) -> dict[str, Any]:

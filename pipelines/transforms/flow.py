@@ -11,7 +11,7 @@ from tokenmill.inference.roles import Models
 from tokenmill.pipelines.transforms import DATA, FAILED, REJECTED
 from tokenmill.pipelines.transforms.sinks import EMPTY, Together, WriteShards, write_parquet
 from tokenmill.pipelines.transforms.sources import Parser, Piece, ReadRows
-from tokenmill.schemas.columns import arrow_schema
+from tokenmill.schemas.columns import to_table
 from tokenmill.schemas.documents import FailedRow
 
 
@@ -48,7 +48,7 @@ class Flow:
             data, rejected: types of the rows `kept` and `refused`.
             together: columns of the rows kept that are filled in when these stand beside each other.
         """
-        write_parquet(arrow_schema(data).empty_table(), f"{self.folder}/{DATA}/{EMPTY}")
+        write_parquet(to_table([], data), f"{self.folder}/{DATA}/{EMPTY}")
         for kind, row_type, parts in ((DATA, data, [kept]), (REJECTED, rejected, refused), (FAILED, FailedRow, failed)):
             rows = parts[0] if len(parts) == 1 else parts | f"All {kind}" >> beam.Flatten()
             fill = together if kind == DATA else None

@@ -24,7 +24,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 from tokenmill.inference.errors import RunStopped
 from tokenmill.inference.redaction import redacted
 from tokenmill.pipelines.transforms.files import replace_file
-from tokenmill.schemas.columns import arrow_schema
+from tokenmill.schemas.columns import arrow_schema, stored
 from tokenmill.schemas.draws import digest
 
 ROW_GROUP = 1000
@@ -199,10 +199,11 @@ def _as_json(row: Any) -> bytes:
 def read_rows(lines: bytes, row_type: type) -> pa.Table:
     """Rows of one type, a JSON object a line, as a table."""
     schema = arrow_schema(row_type)
+    read = pa.schema([pa.field(f.name, stored(f.type), f.nullable) for f in schema])
     # In one block: a row must not be longer than a block, and a shard is small enough to be one.
     table = pj.read_json(
         pa.BufferReader(lines),
         pj.ReadOptions(block_size=len(lines) + 1, use_threads=False),
-        pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
+        pj.ParseOptions(explicit_schema=read, unexpected_field_behavior="error"),
     )
     return table.cast(schema)

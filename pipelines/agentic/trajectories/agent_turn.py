@@ -86,7 +86,8 @@ async def take_turn(
     except StructuredAnswerInvalid:
         return AgentTurn(ChatMessage(role="assistant"), problem=INVALID_TURN)
     calls = [(call["tool"], call["arguments"]) for call in found.value.get("calls", ())]
-    return _turn(found.value.get("reply", ""), calls, counter, found.answers[-1].usage.total)
+    answer = found.answers[-1]
+    return _turn(found.value.get("reply", ""), calls, counter, answer.usage.total, answer.reasoning)
 
 
 def wire_native(message: ChatMessage) -> Message:
@@ -164,13 +165,13 @@ def _native(answer: Answer, tools: list[dict[str, Any]], counter: int) -> AgentT
         name = str(function.get("name") or "")
         bare = name.removeprefix("functions.")
         calls.append((bare if bare in known else name, function.get("arguments")))
-    turn = _turn(answer.text, calls, counter, answer.usage.total)
+    turn = _turn(answer.text, calls, counter, answer.usage.total, answer.reasoning)
     if answer.finish_reason in ("length", "content_filter") or opens_thinking(answer.text):
         return AgentTurn(turn.message, turn.arguments, turn.tokens, CUT_OFF)
     return turn
 
 
-def _turn(text: str, calls: Sequence[tuple[str, Any]], counter: int, tokens: int) -> AgentTurn:
+def _turn(text: str, calls: Sequence[tuple[str, Any]], counter: int, tokens: int, reasoning: str) -> AgentTurn:
     made, written = [], []
     for number, (name, arguments) in enumerate(calls, counter):
         as_written = arguments if isinstance(arguments, str) else _dump(arguments or {})
@@ -180,9 +181,16 @@ def _turn(text: str, calls: Sequence[tuple[str, Any]], counter: int, tokens: int
         made.append(
             ToolCall(id=f"functions.{name}:{number}", function=ToolCallFunction(name=name, arguments=kept)),
         )
-    text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").strip()
-    message = ChatMessage(role="assistant", content=text or None, tool_calls=made or None)
+    text, thought = _sound(text), _sound(reasoning)
+    message = ChatMessage(
+        role="assistant", content=text or None, tool_calls=made or None, reasoning_content=thought or None, weight=1
+    )
     return AgentTurn(message, tuple(written), tokens, "" if text or made else EMPTY_TURN)
+
+
+def _sound(text: str) -> str:
+    """Text without lone surrogates, which no file takes."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").strip()
 
 
 def _dump(value: Any) -> str:

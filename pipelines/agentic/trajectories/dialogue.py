@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from typing import Protocol as Interface
 
@@ -14,10 +14,14 @@ from tokenmill.pipelines.agentic.trajectories.agent_turn import AgentTurn, Proto
 from tokenmill.schemas.agentic import CallRecord, ChatMessage
 from tokenmill.tools_repo.users.simulate import UserTurn
 from tokenmill.tools_repo.world import ToolResult, World
+from tokenmill.tools_repo.world.call_checks import INVALID_ARGUMENTS, UNKNOWN_TOOL
 
 USER_DONE, USER_GAVE_UP = "user_done", "user_gave_up"
 TURN_LIMIT, CALL_LIMIT, TOKEN_LIMIT = "turn_limit", "call_limit", "token_limit"
 """How a trajectory can end, beside the turns of the agent that cannot be used (`agent_turn`)."""
+
+MISTAKES = (UNKNOWN_TOOL, INVALID_ARGUMENTS)
+"""Errors of a call that are the agent's own: a turn that makes one stays in the conversation and is not to be learnt."""
 
 
 class UserFailed(RowError):
@@ -122,6 +126,8 @@ async def _call(dialogue: Dialogue, turn: AgentTurn, world: World) -> None:
         (call.function.name, text, first + i) for i, (call, text) in enumerate(zip(calls, turn.arguments, strict=True))
     ]
     results = await _run(world, wanted)
+    if any(result.error in MISTAKES for result in results):
+        dialogue.messages[at] = replace(turn.message, weight=0)
     for call, (name, arguments, _), result in zip(calls, wanted, results, strict=True):
         dialogue.calls.append(
             CallRecord(

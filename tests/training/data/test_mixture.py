@@ -1,7 +1,7 @@
 """Trajectory rows where they are read: `datasets`, `trl`, and our own training in the report's template.
 
-The convention: `messages` is a list of records whose absent fields are null, arguments and results are JSON text; `tools`
-is the JSON text of an OpenAI list.
+The convention: `messages` is a list of records whose absent fields are null; arguments and `tools` are declared as JSON, so that
+`datasets` gives objects, while Arrow gives their text; results are text.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from importlib import resources
 
 import datasets
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from tokenmill.bench.servers.mill import documents
 from tokenmill.training.data.mixture import ConversationEncoder, Example
@@ -43,11 +44,12 @@ def test_training_learns_the_agents_tokens_alone(run):
 def test_rows_load_as_they_are(run, tmp_path):
     rows = datasets.load_dataset("parquet", data_dir=str(run / "data"), split="train", cache_dir=str(tmp_path))
     row = rows.sort("id")[0]
-    assert json.loads(row["tools"]) == [TOOL]
-    assert row["messages"][0] == {
-        "role": "system", "content": "You tell the weather.", "tool_calls": None, "tool_call_id": None, "name": None
-    }  # fmt: skip
-    assert json.loads(row["messages"][2]["tool_calls"][1]["function"]["arguments"]) == {"city": "Rome"}
+    assert row["tools"] == [TOOL]
+    absent = dict.fromkeys(("tool_calls", "tool_call_id", "name", "reasoning_content", "weight"))
+    assert row["messages"][0] == {"role": "system", "content": "You tell the weather.", **absent}
+    assert row["messages"][2]["tool_calls"][1]["function"]["arguments"] == {"city": "Rome"}
+    shard = pq.read_table(find_files(run)[0]).to_pylist()[0]
+    assert json.loads(shard["tools"]) == [TOOL] and isinstance(shard["tools"], str), "other readers have the text"
 
 
 @pytest.fixture(scope="module")
