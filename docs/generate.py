@@ -258,6 +258,29 @@ def usage(module: str) -> str:
     return f"```text\n{told.strip()}\n```"
 
 
+# Formats of trajectories
+
+
+@maker
+def formats() -> str:
+    """The formats that `agentic export` writes."""
+    from tokenmill.pipelines.agentic.export.formats import FORMATS
+
+    return _table(("format", "what it is"), ((f"`{name}`", one.meaning) for name, one in FORMATS.items()))
+
+
+@maker
+def templates() -> str:
+    """Chat templates by the format in which they take trajectories."""
+    from tokenmill.pipelines.agentic.export.templates import GROUPS
+
+    rows = [
+        (f"`{shape}`" if shape else "as they are", why, ", ".join(f"`{name}`" for name in names))
+        for shape, why, names in GROUPS
+    ]
+    return _table(("format", "why", "templates"), rows)
+
+
 # Reasons, prompts, prices
 
 

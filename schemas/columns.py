@@ -102,7 +102,9 @@ def _array(values: list[Any], annotation: Any, declared: pa.DataType) -> pa.Arra
                 flat.extend(value)
             offsets.append(len(flat))
         mask = pa.array([v is None for v in values], pa.bool_()) if nullable else None
-        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), _array(flat, item, arrow.value_type), type=arrow, mask=mask)
+        return pa.ListArray.from_arrays(
+            pa.array(offsets, pa.int32()), _array(flat, item, arrow.value_type), type=arrow, mask=mask
+        )
     if pa.types.is_struct(arrow):
         hints = typing.get_type_hints(annotation)
         mask = pa.array([v is None for v in values], pa.bool_()) if nullable else None

@@ -39,6 +39,7 @@ COMMANDS = {
     "agentic trajectories": ("agentic.trajectories.job", "run agents on tasks"),
     "agentic code": ("agentic.code.job", "work on coding tasks in a sandbox"),
     "corpus": ("corpus.job", "assemble a pre-training corpus from raw sources and finished runs"),
+    "agentic export": ("agentic.export.job", "write kept trajectories in another shape"),
     "generate": ("generate.job", "answer every row with your own prompt, schema and checks"),
     "gym": ("gym", "tasks whose rewards are tested: environments to check, rate and roll out"),
     "gym list": ("gym.listing", "what there is, by topic, and what is under-covered"),

@@ -145,3 +145,16 @@ def test_what_is_no_thinking_or_does_not_end_stays(content):
 
 def test_nothing_but_thinking_is_an_answer_without_text():
     assert text_of("<think>hmm</think>\n") == "" == text_of("hmm\n</think>")
+
+
+def test_reasoning_is_kept_apart_wherever_a_server_leaves_it():
+    def answer(**message):
+        return Answer.parse(json.dumps({"choices": [{"message": message, "finish_reason": "stop"}]}).encode())
+
+    apart = answer(content="It rains.", reasoning_content="They ask for Oslo.")
+    assert (apart.text, apart.reasoning) == ("It rains.", "They ask for Oslo.")
+    assert answer(content="It rains.", reasoning="Oslo.").reasoning == "Oslo."
+    inside = answer(content="<think>\nThey ask for Oslo.\n</think>\n\nIt rains.")
+    assert (inside.text, inside.reasoning) == ("It rains.", "They ask for Oslo.")
+    assert answer(content="They ask.\n</think>\nIt rains.").reasoning == "They ask."
+    assert answer(content="It rains.").reasoning == ""

@@ -20,6 +20,7 @@ from tokenmill.schemas.agentic import ChatMessage, ToolCall, ToolCallFunction
 from tokenmill.schemas.answer_schema import array, record
 from tokenmill.schemas.typescript.render import render_namespace
 from tokenmill.tools_repo.world.ask_checked import REPAIR
+from tokenmill.tools_repo.world.call_checks import INVALID_ARGUMENTS, UNKNOWN_TOOL
 
 from tokenmill import prompts
 
@@ -37,6 +38,8 @@ LONGEST_ID = 40
 """Characters that hosted endpoints allow a call's id; a longer one goes out as `call_COUNTER`."""
 MOST_CALLS = 16
 """Calls in one answer that are looked at; a model that repeats itself must not run the world for ever."""
+MISTAKES = (UNKNOWN_TOOL, INVALID_ARGUMENTS)
+"""Errors of a call that are the agent's own: a turn that makes one stays in the conversation and is not to be learnt."""
 
 
 @dataclass(frozen=True)

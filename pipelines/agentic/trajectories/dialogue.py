@@ -10,18 +10,14 @@ from typing import Protocol as Interface
 
 from tokenmill.inference.call import Ask
 from tokenmill.inference.errors import RowError
-from tokenmill.pipelines.agentic.trajectories.agent_turn import AgentTurn, Protocol, take_turn
+from tokenmill.pipelines.agentic.trajectories.agent_turn import MISTAKES, AgentTurn, Protocol, take_turn
 from tokenmill.schemas.agentic import CallRecord, ChatMessage
 from tokenmill.tools_repo.users.simulate import UserTurn
 from tokenmill.tools_repo.world import ToolResult, World
-from tokenmill.tools_repo.world.call_checks import INVALID_ARGUMENTS, UNKNOWN_TOOL
 
 USER_DONE, USER_GAVE_UP = "user_done", "user_gave_up"
 TURN_LIMIT, CALL_LIMIT, TOKEN_LIMIT = "turn_limit", "call_limit", "token_limit"
 """How a trajectory can end, beside the turns of the agent that cannot be used (`agent_turn`)."""
-
-MISTAKES = (UNKNOWN_TOOL, INVALID_ARGUMENTS)
-"""Errors of a call that are the agent's own: a turn that makes one stays in the conversation and is not to be learnt."""
 
 
 class UserFailed(RowError):

@@ -186,6 +186,12 @@ def test_broken_calls_are_the_worlds_errors_and_keep_the_wire_valid(call, error)
     assert not judge_form(got.messages, NAMES, got.malformed).passed
 
 
+def test_a_turn_with_a_mistake_of_the_agents_own_is_not_to_be_learnt():
+    got = run(ScriptedAgent([("book", '{"city": ')], [("weather", '{"city": "Oslo"}')], "It rains."))
+    assert [m.weight for m in got.messages if m.role == "assistant"] == [0, 1, 1]
+    assert {m.weight for m in got.messages if m.role != "assistant"} == {None}
+
+
 @pytest.mark.parametrize(
     ("limits", "ended"),
     [
