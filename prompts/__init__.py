@@ -134,7 +134,8 @@ def _shipped(name: str) -> Prompt:
     return prompt
 
 
-def names(folder: str) -> list[str]:
+@cache
+def names(folder: str) -> tuple[str, ...]:
     """Names of all prompts directly under `prompts/FOLDER/`, sorted."""
     root = resources.files(__name__).joinpath(folder)
-    return sorted(f"{folder}/{entry.name[:-3]}" for entry in root.iterdir() if entry.name.endswith(".md"))
+    return tuple(sorted(f"{folder}/{entry.name[:-3]}" for entry in root.iterdir() if entry.name.endswith(".md")))

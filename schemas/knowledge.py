@@ -19,6 +19,8 @@ class RephrasingTask:
     perspective: str
     kind: str = "prose"
     """Kind of document, one of `pipelines.knowledge.content.KINDS`."""
+    tokens: int = 0
+    """Of the document's text, as chunking counts them; 0 where nobody has."""
 
     @property
     def id(self) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from functools import cache, lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from tokenmill.judges.embedding.loading import packaged
@@ -52,7 +53,10 @@ def _vector(text: str) -> tuple[np.ndarray, int]:
     """Unit vector of a text, and of how many pieces it is made."""
     import numpy as np
 
-    pieces = np.array([piece for word in words(text) for piece in _pieces(word[:_LONGEST])], np.intp)
+    found = words(text)
+    if found and len(max(found, key=len)) > _LONGEST:
+        found = [word[:_LONGEST] for word in found]
+    pieces = np.fromiter(chain.from_iterable(map(_pieces, found)), np.intp)
     if len(pieces) > _MANY:
         different, counts = np.unique(pieces, return_counts=True)
         vector = counts.astype(np.float32) @ vectors().take(different, axis=0)

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import islice
 
 from tokenmill.judges.facts import markers, quotations
-from tokenmill.judges.facts.compare import Doubt, aligned, doubts, sentences
+from tokenmill.judges.facts.compare import Doubt, aligned, doubts, may_contradict, sentences
 from tokenmill.schemas.verdicts import Finding, Question, Verdict
 
 CHECK = "facts"
@@ -45,13 +45,18 @@ class FactCheck:
     def __call__(self, source: str, rewrite: str, context: str = "", language: str = "en") -> Verdict:
         """Judge `rewrite`; facts it takes from `context` (title, the source before this chunk) are no additions. The score is
         the share of doubts that are no contradictions."""
+        if not may_contradict(source, rewrite, context, language) and "`" not in rewrite:
+            return _CLEAN
         found = _all(source, rewrite, context, language)
         clear = [doubt for doubt in found if doubt.clear]
         if not clear:
-            return Verdict(CHECK, True, 1.0)
+            return _CLEAN
         clear.sort(key=lambda doubt: REASONS.index(doubt.kind))
         findings = tuple(_finding(doubt, source, rewrite) for doubt in clear[:12])
         return Verdict(CHECK, False, round(1 - len(clear) / (1 + len(found)), 4), clear[0].kind, findings)
+
+
+_CLEAN = Verdict(CHECK, True, 1.0)
 
 
 @lru_cache(maxsize=32)

@@ -61,6 +61,16 @@ def doubts(source: str, rewrite: str, context: str = "", language: str = "en") -
     return [*_quantities(source, rewrite, context, language), *_names(source, rewrite, context, language)]
 
 
+def may_contradict(source: str, rewrite: str, context: str = "", language: str = "en") -> bool:
+    """Whether any of `doubts` may be clear, for a good deal less than it takes to find them all: only what the rewrite adds can
+    be, where it is no mere grammar."""
+    told = source, rewrite, context, language
+    return source != rewrite and (
+        any(not same and (quantity.strong or quantity.measured) for quantity, same in _fresh(*told))
+        or any(_plain(name, language) for name in _added(*told))
+    )
+
+
 class _Pool:
     """Quantities to look others up in, each different one once."""
 
@@ -87,14 +97,11 @@ class _Pool:
 def _quantities(source: str, rewrite: str, context: str, language: str) -> list[Doubt]:
     before, after = read(source, language), read(rewrite, language)
     around = read(context, language) if context else ()
-    there, here = _Pool((*before, *around)), _Pool(after)
+    here = _Pool(after)
     lost = [q for q in before if not here.same(q)]
     found: dict[tuple[str, str], Doubt] = {}
     placed = 0
-    for quantity in after:
-        same = there.same(quantity)
-        if any(other.readings == quantity.readings or not quantity.counts_rank(other) for other in same):
-            continue
+    for quantity, same in _fresh(source, rewrite, context, language):
         clash = next((other for other in lost[:MAX_COMPARED] if not same and quantity.other_unit_than(other)), None)
         if clash is None and not same and _between_years(quantity, (*before, *around)):
             continue
@@ -114,6 +121,19 @@ def _quantities(source: str, rewrite: str, context: str, language: str) -> list[
             kind, text = f"{quantity.kind}_lost", source[quantity.start : quantity.end]
             found.setdefault((kind, text), Doubt(kind, text, True, quantity.start, quantity.end, False))
     return list(found.values())
+
+
+@lru_cache(maxsize=32)
+def _fresh(source: str, rewrite: str, context: str, language: str) -> list[tuple[Quantity, list[Quantity]]]:
+    """Quantities of the rewrite that neither the source nor the context has, each with those that differ only in counting or
+    ranking."""
+    there = _Pool((*read(source, language), *(read(context, language) if context else ())))
+    found = ((quantity, there.same(quantity)) for quantity in read(rewrite, language))
+    return [
+        (quantity, same)
+        for quantity, same in found
+        if not any(other.readings == quantity.readings or not quantity.counts_rank(other) for other in same)
+    ]
 
 
 def _between_years(quantity: Quantity, others: Sequence[Quantity]) -> bool:
@@ -157,13 +177,19 @@ def _clock(one: Quantity, other: Quantity) -> bool:
 
 
 def _names(source: str, rewrite: str, context: str, language: str) -> list[Doubt]:
-    added = _unmeasured(naming.unknown(rewrite, source, context, language=language), rewrite, language)
+    added = _added(source, rewrite, context, language)
     lost = _unmeasured(naming.unknown(source, rewrite, language=language), source, language)
     found = []
     for count, name in enumerate(added):
         clash = _name_in_its_place(name, source, rewrite, lost, language) if count < MAX_PLACED else ""
         found.append(Doubt("name_added", name.word, False, name.start, name.end, clash != "", clash))
     return found + [Doubt("name_lost", n.word, True, n.start, n.end, False) for n in lost if not n.first]
+
+
+@lru_cache(maxsize=32)
+def _added(source: str, rewrite: str, context: str, language: str) -> list[naming.Name]:
+    """Names of the rewrite that neither the source nor the context has."""
+    return _unmeasured(naming.unknown(rewrite, source, context, language=language), rewrite, language)
 
 
 def _name_in_its_place(name: naming.Name, source: str, rewrite: str, lost: Sequence[naming.Name], language: str) -> str:

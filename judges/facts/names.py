@@ -215,8 +215,8 @@ def unknown(text: str, *others: str, language: str = "en") -> list[Name]:
     """Names of `text` that none of `others` has, each word once. Ordinary words that a sentence or heading begins with, or that
     the others have in small letters, are no names."""
     language = language[:2]
-    there = frozenset().union(*map(_lowered, others))
-    fresh = frozenset([word for word in _words(text, language) if word.lower() not in there])
+    there = [_lowered(other) for other in others]
+    fresh = frozenset([word for word in _words(text, language) if not any(word.lower() in known for known in there)])
     found: dict[str, Name] = {}
     for name in _found(text, language, fresh):
         if (

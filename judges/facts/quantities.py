@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import islice
+from itertools import compress, count, islice
 
 from tokenmill.judges.facts import spelled, times
 from tokenmill.judges.facts.figures import figures
@@ -51,7 +51,8 @@ def _beginnings(language: str) -> tuple[frozenset[str], frozenset[str]]:
 def _all(scan: Scan) -> Iterator[Quantity]:
     """Every quantity, some of them inside another: the longest at a place is the one that counts."""
     known, dated = _beginnings(scan.language)
-    candidates = [i for i, word in enumerate(scan.words) if word in known]  # most words of a text begin none
+    # Most words of a text begin none.
+    candidates = list(compress(count(), map(known.__contains__, scan.words)))
     yield from times.dates(scan, [i for i in candidates if scan.words[i] in dated])
     yield from figures(scan)
     yield from spelled.spelled(scan, candidates)

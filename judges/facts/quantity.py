@@ -84,11 +84,13 @@ class Quantity:
 
     def other_unit_than(self, other: Quantity) -> bool:
         """Whether the bare numbers agree, and the units do not, though of one dimension: 5 km and 5 miles, A$22 and US$22."""
-        if self._measured().isdisjoint(other._measured()) or self.same_as(other):
+        if self.measured.isdisjoint(other.measured) or self.same_as(other):
             return False
         return any(not a[0] and not b[0] and a[1] == b[1] for a in self.readings for b in other.readings)
 
-    def _measured(self) -> frozenset[str]:
+    @property
+    def measured(self) -> frozenset[str]:
+        """The sorts of things it measures with a unit: `length`, `money`, ..."""
         return frozenset(dimension.partition(" ")[0] for dimension in self.dimensions - _UNMEASURED)
 
 

@@ -34,16 +34,15 @@ def ngrams(text: str) -> frozenset[tuple[str, ...]]:
 
 def shared_ngrams(text: str, other: str) -> frozenset[tuple[str, ...]]:
     """The n-grams that two texts have in common. They are made only where there may be any."""
-    if len(other) < N or not may_share(text, vocabulary(other)):  # too short for one, or no run of known words
+    if len(other) < N:  # characters: too short for one
         return frozenset()
-    return ngrams(text) & ngrams(other)
+    there = runs_of_known(text, vocabulary(other))
+    return there & ngrams(other) if there else there
 
 
 def shared_with_prompt(text: str, prompt_text: str) -> frozenset[tuple[str, ...]]:
     """The same for our own wording, of which there are few and which come again with every document."""
-    if not may_share(text, _lasting_vocabulary(prompt_text)):
-        return frozenset()
-    return ngrams(text) & _lasting_ngrams(prompt_text)
+    return runs_of_known(text, _lasting_vocabulary(prompt_text)) & _lasting_ngrams(prompt_text)
 
 
 def vocabulary(text: str) -> frozenset[str]:
@@ -51,10 +50,15 @@ def vocabulary(text: str) -> frozenset[str]:
     return _large_vocabulary(text) if len(text) > _LARGE else _small_vocabulary(text)
 
 
-def may_share(text: str, known: Set[str]) -> bool:
-    """Whether `text` has `N` words in a row that are all in a vocabulary. Texts that share an n-gram do, and asking
-    is three times as fast as making n-grams."""
-    return _RUN in bytes(map(known.__contains__, words(text)))
+def runs_of_known(text: str, known: Set[str]) -> frozenset[tuple[str, ...]]:
+    """The n-grams of a text all of whose words are in a vocabulary: few texts have any, and only such can be shared."""
+    tokens = words(text)
+    there = bytes(map(known.__contains__, tokens))
+    at, found = there.find(_RUN), []
+    while at >= 0:
+        found.append(tuple(tokens[at : at + N]))
+        at = there.find(_RUN, at + 1)
+    return frozenset(found)
 
 
 def repeats(text: str, least: int) -> bool:

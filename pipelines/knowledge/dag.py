@@ -41,7 +41,7 @@ class Knowledge:
         kind = kind_of(document.text, tokens)
         drawn = draw_pairs(self.rephrasings, self.step.seed, document.id, kind, tokens, self.among)
         for index, (style, perspective) in enumerate(drawn):
-            yield RephrasingTask(document, index, style, perspective, kind)
+            yield RephrasingTask(document, index, style, perspective, kind, tokens)
 
 
 def build(config: Knowledge, flow: Flow) -> None:

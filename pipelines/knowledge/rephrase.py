@@ -46,7 +46,7 @@ class Rephrase(Writing):
     async def __call__(self, task: RephrasingTask, ask: Ask) -> Accepted | Rejected:
         """Raises: tokenmill.inference.errors.RowError, when a model cannot be brought to answer."""
         progress = Written(ask)
-        chunks = chunk(task.document.text, self.chunk_tokens, task.document.language)
+        chunks = chunk(task.document.text, self.chunk_tokens, task.document.language, task.tokens)
         if self.benchmarks is not None:
             verdict, hit = self.benchmarks.verdict(task.document.text)
             progress.add([verdict], WHOLE, 0)
@@ -264,7 +264,7 @@ class Rephrase(Writing):
             "perspective": task.perspective.rpartition("/")[2],
             "judge_model": self.judge_model if self.checks.judge is not None else "",
             "minor_faults": sum(map(len, progress.tolerated.values())),
-            **figures_of(document.text, text),
+            **figures_of(document.text, text, task.tokens),
             **progress.columns(document, self.model, used, self.seed, chunks),
         }
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from tokenmill.judges.form.words import words
 from tokenmill.pipelines.rollouts.chunking import count_tokens
@@ -16,10 +17,14 @@ _SIBLINGS = 64
 """Rephrasings of one document that are compared with each other; further ones only with these."""
 
 
-def figures_of(source: str, text: str) -> dict[str, Any]:
-    """The columns of a row that follow from its text and its source."""
+def figures_of(source: str, text: str, source_tokens: int = 0) -> dict[str, Any]:
+    """The columns of a row that follow from its text and its source.
+
+    Args:
+        source_tokens: where they have been counted.
+    """
     return {
-        "source_tokens": count_tokens(source),
+        "source_tokens": source_tokens or count_tokens(source),
         "tokens": count_tokens(text),
         "length_ratio": round(len(text) / max(1, len(source)), 4),
         "copy_rate": copy_rate(source, text),
@@ -51,8 +56,15 @@ def with_similarity(table: pa.Table) -> pa.Table:
                 others = (other for i, other in enumerate(grams[:_SIBLINGS]) if i != place)
                 found[row] = round(max(_jaccard(grams[place], other) for other in others), 4)
     name = "sibling_similarity"
-    field = table.schema.field(name)
-    return table.set_column(table.schema.get_field_index(name), field, pa.array(found, field.type))
+    return table.set_column(table.schema.get_field_index(name), table.schema.field(name), _column(found))
+
+
+def _column(values: list[float | None]) -> pa.Array:
+    """An Arrow column of these. `pa.array` would do, but it imports pandas first, which takes each worker a third of a second."""
+    known = np.array([value is not None for value in values], bool)
+    data = np.array([value or 0.0 for value in values], np.float64)
+    valid = np.packbits(known, bitorder="little")
+    return pa.Array.from_buffers(pa.float64(), len(values), [pa.py_buffer(valid), pa.py_buffer(data)])
 
 
 def _jaccard(one: frozenset[tuple[str, ...]], other: frozenset[tuple[str, ...]]) -> float:

@@ -25,8 +25,8 @@ from tokenmill import prompts
 class Repertoire:
     """Which styles and perspectives a run draws from, by the names of their prompts."""
 
-    styles: tuple[str, ...] = field(default_factory=lambda: tuple(prompts.names("styles")))
-    perspectives: tuple[str, ...] = field(default_factory=lambda: tuple(prompts.names("perspectives")))
+    styles: tuple[str, ...] = field(default_factory=lambda: prompts.names("styles"))
+    perspectives: tuple[str, ...] = field(default_factory=lambda: prompts.names("perspectives"))
     own: tuple[OwnPrompt, ...] = ()
     """Those of them that the user brings."""
 
@@ -48,17 +48,14 @@ class Style:
         return kind in self.kinds and self.least <= tokens <= self.most
 
 
+@cache
 def styles(among: Repertoire | None = None) -> tuple[Style, ...]:
     """Every style of a repertoire; without one, of all that are shipped.
 
     Raises:
         prompts.PromptError: a style's front matter names a kind that there is not, or a length that is none.
     """
-    return _styles(among or Repertoire())
-
-
-@cache
-def _styles(among: Repertoire) -> tuple[Style, ...]:
+    among = among or Repertoire()
     return tuple(_style(name, among.perspectives) for name in among.styles)
 
 
@@ -83,6 +80,7 @@ def _style(name: str, perspectives: Sequence[str] | None = None) -> Style:
     return Style(name, str(meta.get("genre") or short), kinds, least or 0, most or float("inf"), fitting)
 
 
+@cache
 def pairs(among: Repertoire | None = None) -> tuple[tuple[str, str], ...]:
     """Every (style, perspective) that makes sense."""
     return tuple((style.name, perspective) for style in styles(among) for perspective in style.perspectives)

@@ -56,18 +56,19 @@ class _Unit:
     is_heading: bool
 
 
-def chunk(text: str, target: int = 256, language: str = "en") -> list[Chunk]:
+def chunk(text: str, target: int = 256, language: str = "en", tokens: int = 0) -> list[Chunk]:
     """Cut a text into chunks of about `target` tokens, at most a quarter more unless one sentence alone is longer.
 
     Many lines without the end of a sentence (a list of names, a poem) are cut between lines.
 
     The chunks' texts concatenate to `text`.
+
+    Args:
+        tokens: of the text, where they have been counted.
     """
     if target < 1:
         raise ValueError("the chunk target must be at least one token")
-    if len(text) <= target:  # a token has at least one character
-        return [Chunk(text, count_tokens(text))]
-    total = count_tokens(text)
+    total = tokens or count_tokens(text)
     if total <= target * 1.25:
         return [Chunk(text, total)]
     units = _units(text, language, _NO_SENTENCE * target)

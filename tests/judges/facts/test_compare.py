@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenmill.judges.facts.compare import MAX_COMPARED, MAX_SENTENCES, doubts, sentences
+from tokenmill.judges.facts.compare import MAX_COMPARED, MAX_SENTENCES, doubts, may_contradict, sentences
 from tokenmill.judges.facts.units import READ
 
 from tests.judges.facts.equivalents import DIFFERENT, SAME
@@ -23,6 +23,17 @@ def test_equivalents_raise_no_doubt(language: str, one: str, other: str) -> None
 def test_contradictions_are_clear(language: str, source: str, rewrite: str) -> None:
     assert clear(source, rewrite, "", language)
     assert clear(rewrite, source, "", language)
+
+
+@pytest.mark.parametrize(("language", "source", "rewrite"), DIFFERENT)
+def test_no_contradiction_is_passed_over_by_the_quick_look(language: str, source: str, rewrite: str) -> None:
+    assert may_contradict(source, rewrite, "", language) and may_contradict(rewrite, source, "", language)
+
+
+def test_the_quick_look_passes_what_adds_nothing_but_grammar() -> None:
+    assert not may_contradict(
+        "He went to Bergen with 12 men in 1956.", "In 1956, one of a dozen men, he went to Bergen."
+    )
 
 
 def test_a_clear_doubt_tells_what_it_contradicts() -> None:

@@ -1,4 +1,6 @@
 import random
+import subprocess
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -74,3 +76,14 @@ def test_a_run_fills_it_in_and_carries_source_and_address(tmp_path, run):
     assert "### Diversity" in card and "median 1.00, 95 % of them up to 1.00" in card
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     assert manifest["config"]["tolerated_minor"] == 1 and manifest["config"]["entailment_model"] is None
+
+
+def test_a_worker_that_compares_siblings_does_not_import_pandas():
+    script = """
+import sys
+import pyarrow as pa
+from tokenmill.pipelines.knowledge.row_figures import _column
+assert _column([0.25, None, 1.0, None]).to_pylist() == [0.25, None, 1.0, None] and _column([]).to_pylist() == []
+assert "pandas" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
