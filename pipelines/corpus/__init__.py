@@ -7,11 +7,12 @@ Texts are written twice and never shuffled: what crosses is a signature of each 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import apache_beam as beam
 from tokenmill.pipelines.corpus.apply import ApplyDecisions
 from tokenmill.pipelines.corpus.clean import ExtractAndFilter
+from tokenmill.pipelines.corpus.deciding import Deciding
 from tokenmill.pipelines.corpus.portions import portions_of
 from tokenmill.pipelines.corpus.screen import Screen
 from tokenmill.pipelines.transforms.flow import Flow
@@ -23,6 +24,8 @@ class Corpus:
     """What becomes of the documents."""
 
     screen: Screen
+    deciding: Deciding | None = field(default_factory=Deciding)
+    """How it is decided over all of them; None for not at all."""
 
 
 def build(config: Corpus, flow: Flow) -> None:
@@ -34,7 +37,8 @@ def build(config: Corpus, flow: Flow) -> None:
     )
     files = len({piece.name for piece in flow.pieces})
     cleaned = portions | "Extract and filter" >> ExtractAndFilter(
-        config.screen, flow.folder, flow.max_row_bytes, files=files
+        config.screen, flow.folder, flow.max_row_bytes, config.deciding and config.deciding.sign, files
     )
-    kept, dropped = cleaned.portions | "Apply decisions" >> ApplyDecisions(flow.folder)
+    decisions = cleaned.prints | "Decide" >> config.deciding.decide(flow.folder) if config.deciding else None
+    kept, dropped = cleaned.portions | "Apply decisions" >> ApplyDecisions(flow.folder, decisions)
     flow.write(CorpusDocument, RefusedDocument, kept, [cleaned.rejected, dropped], [cleaned.failed])

@@ -6,17 +6,19 @@ from dataclasses import dataclass
 from functools import partial
 
 from tokenmill.pipelines.corpus import Corpus, build
+from tokenmill.pipelines.corpus.deciding import Deciding, DecidingOptions
 from tokenmill.pipelines.corpus.inputs import by_domain, find_sources
 from tokenmill.pipelines.corpus.parse import CorpusParser, FoundDocument
 from tokenmill.pipelines.corpus.screen import LookAtDocument, Screen
+from tokenmill.pipelines.runs.benchmarks import benchmarks
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command, one
-from tokenmill.pipelines.runs.options import RunOptions, of_data
+from tokenmill.pipelines.runs.options import of_data
 from tokenmill.schemas.flags import checked, shaping
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorpusOptions(RunOptions):
+class CorpusOptions(DecidingOptions):
     """What `corpus` may be given."""
 
     input: tuple[str, ...] = of_data(
@@ -33,20 +35,22 @@ def job(options: CorpusOptions) -> Job:
     """The configured job.
 
     Raises:
-        UsageError: there is nothing to read.
+        UsageError: there is nothing to read, or a benchmark cannot be read.
     """
-    screen = Screen()
+    kept_out = benchmarks(options.decontaminate)
+    screen, deciding = Screen(benchmarks=kept_out), Deciding.of(options)
     return Job(
         name="corpus",
         title="A pre-training corpus, every row accounted for",
         step=LookAtDocument(screen),
         parser=CorpusParser(),
         roles={},
-        dag=partial(build, Corpus(screen)),
+        dag=partial(build, Corpus(screen, deciding)),
         max_row_bytes=options.max_document_bytes,
         estimate=estimate,
         prompts=(),
-        config=shaping(options),
+        config={**shaping(options), **(deciding.config if deciding else {})},
+        benchmarks=kept_out,
         found=find_sources(options.input, limit=options.limit),
     )
 

@@ -104,13 +104,14 @@ class Benchmarks:
             for name, counted in self.index.benchmarks.items()
         }
 
-    def verdict(self, text: str, source: str = "") -> tuple[Verdict, Hit | None]:
+    def verdict(self, text: str | Words, source: str = "") -> tuple[Verdict, Hit | None]:
         """Whether a text may stay, and the item that it holds where it may not.
 
         Args:
             source: what a model wrote it from; empty for none.
         """
-        return contamination(self.index, Words(text), Words(source) if source else None)
+        words = text if isinstance(text, Words) else Words(text)
+        return contamination(self.index, words, Words(source) if source else None)
 
 
 def benchmarks(named: tuple[str, ...]) -> Benchmarks | None:
