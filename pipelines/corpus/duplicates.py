@@ -18,7 +18,7 @@ from tokenmill.judges.corpus.signatures import similarity
 from tokenmill.pipelines.corpus.copies import DROP, EQUAL, NOT_COMPARED, FindCopies
 from tokenmill.pipelines.corpus.near import THRESHOLD, FindNear
 from tokenmill.pipelines.corpus.packed import Block, by_portion, by_row, each, parts
-from tokenmill.pipelines.corpus.portions import Decision
+from tokenmill.pipelines.corpus.portions import Decision as RowDecision
 from tokenmill.pipelines.corpus.prints import Beside, KeepPrints, prints_of, records_of
 from tokenmill.pipelines.corpus.settle import Settle
 from tokenmill.pipelines.corpus.spans import FindPassages
@@ -30,7 +30,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 class DecideDuplicates(beam.PTransform[Any, Any]):
-    """Prints -> Decision, for every document that is dropped or cut because it repeats another.
+    """Prints -> RowDecision, for every document that is dropped or cut because it repeats another.
 
     Args:
         folder: where the clean files are; gets the signatures.
@@ -57,7 +57,7 @@ class DecideDuplicates(beam.PTransform[Any, Any]):
         addressed = (urls, known) | "Follow addresses" >> _Follow(count)
         dropped = (copied, near, addressed) | "Dropped" >> beam.Flatten()
         by_kept = dropped | "By kept row" >> each(_by_kept)
-        decided = (parts, by_kept) | "To the kept" >> Beside() | "Name the kept" >> each(decisions, gives=Decision)
+        decided = (parts, by_kept) | "To the kept" >> Beside() | "Name the kept" >> each(decisions, gives=RowDecision)
         if not self.copies:
             return decided
         passages = (parts, urls, texts, near) | "Passages" >> FindPassages(self.folder, count, self.copies)
@@ -114,7 +114,7 @@ def _by_kept(_: int, records: bytes) -> Iterator[Block]:
     yield from by_portion(drops["of"], drops)
 
 
-def decisions(portion: int, values: Iterable[bytes]) -> Iterator[Decision]:
+def decisions(portion: int, values: Iterable[bytes]) -> Iterator[RowDecision]:
     """What becomes of the rows that repeat rows of this portion."""
     ids: Any = None
     for block in records_of(values):
@@ -123,10 +123,10 @@ def decisions(portion: int, values: Iterable[bytes]) -> Iterator[Decision]:
         for row, of, same in np.frombuffer(block, DROP).tolist():
             id = ids[of & 0xFFFFFFFF].decode()
             if same == NOT_COMPARED:
-                yield Decision(row, CHECK, ADDRESS, f"the document {id} was read from the same address", of=id)
+                yield RowDecision(row, CHECK, ADDRESS, f"the document {id} was read from the same address", of=id)
             elif same == EQUAL:
-                yield Decision(row, CHECK, TEXT, f"the document {id} has the same text", of=id, similarity=1.0)
+                yield RowDecision(row, CHECK, TEXT, f"the document {id} has the same text", of=id, similarity=1.0)
             else:
                 alike = round(float(similarity(same)), 4)
                 told = f"the document {id} has about {alike:.0%} of its runs of 5 words in common with it"
-                yield Decision(row, CHECK, NEAR, told, of=id, similarity=alike)
+                yield RowDecision(row, CHECK, NEAR, told, of=id, similarity=alike)

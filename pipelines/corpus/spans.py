@@ -32,7 +32,8 @@ from tokenmill.pipelines.corpus.packed import (
     parts,
     read,
 )
-from tokenmill.pipelines.corpus.portions import BATCH, Decision, clean_file, row_key
+from tokenmill.pipelines.corpus.portions import BATCH, clean_file, row_key
+from tokenmill.pipelines.corpus.portions import Decision as RowDecision
 from tokenmill.pipelines.corpus.prints import Beside, prints_of, records_of
 
 CHECK, REASON = "repeated_passages", "mostly_repeated"
@@ -50,7 +51,7 @@ _QUOTED = 200
 
 
 class FindPassages(beam.PTransform[Any, Any]):
-    """(parts, what is dropped already by portion, …) -> Decision, for documents that are cut or dropped for it.
+    """(parts, what is dropped already by portion, …) -> RowDecision, for documents that are cut or dropped for it.
 
     Args:
         folder: where the clean files are.
@@ -74,7 +75,7 @@ class FindPassages(beam.PTransform[Any, Any]):
             | "Shared" >> each(share, self.copies)
         )
         runs = (parts, shared) | "To the first" >> Beside() | "Runs of the first" >> each(fetch, self.folder)
-        return (parts, runs) | "To the later" >> Beside() | "Passages" >> each(passages, self.folder, gives=Decision)
+        return (parts, runs) | "To the later" >> Beside() | "Passages" >> each(passages, self.folder, gives=RowDecision)
 
 
 class _Cut(Gather):
@@ -151,7 +152,7 @@ def fetch(portion: int, values: Iterable[bytes], folder: str) -> Iterator[Block]
             yield later >> 32, head.tobytes() + chosen.tobytes()
 
 
-def passages(portion: int, values: Iterable[bytes], folder: str) -> Iterator[Decision]:
+def passages(portion: int, values: Iterable[bytes], folder: str) -> Iterator[RowDecision]:
     """What is cut out of the documents of a portion; of several first documents that one has its runs from, all are looked at."""
     found: dict[int, list[tuple[int, bytes, np.ndarray]]] = {}
     for block in records_of(values):
@@ -166,7 +167,7 @@ def passages(portion: int, values: Iterable[bytes], folder: str) -> Iterator[Dec
             yield decision
 
 
-def decide(key: int, text: str, firsts: list[tuple[str, np.ndarray]]) -> Decision | None:
+def decide(key: int, text: str, firsts: list[tuple[str, np.ndarray]]) -> RowDecision | None:
     """What becomes of a text by the passages that it has from earlier documents: their ids, and hashes of their runs."""
     words = Words(text)
     mine = _runs(words)
@@ -179,9 +180,9 @@ def decide(key: int, text: str, firsts: list[tuple[str, np.ndarray]]) -> Decisio
     quote = words.span(begin, end - 1)[:_QUOTED]
     of = max(firsts, key=lambda one: int(np.isin(mine, one[1]).sum()))[0]  # the first of those with most
     if words.count - taken < LEFT_WORDS:
-        return Decision(key, CHECK, REASON, detail, quote, of, taken / words.count)
+        return RowDecision(key, CHECK, REASON, detail, quote, of, taken / words.count)
     cuts = tuple((int(words.starts[begin]), _after(words, end)) for begin, end in spans)
-    return Decision(key, CHECK, "", detail, quote, of, cuts=cuts)
+    return RowDecision(key, CHECK, "", detail, quote, of, cuts=cuts)
 
 
 def repeated(mine: np.ndarray, theirs: np.ndarray) -> list[tuple[int, int]]:

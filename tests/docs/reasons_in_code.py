@@ -25,7 +25,7 @@ SINKS = {
     "_Refused": (REFUSED, 0, "reason"),
     "Draft": (REFUSED, 2, "reason"),
     "Repetition": (REFUSED, 1, "reason"),
-    "Decision": (REFUSED, 2, "reason"),
+    "RowDecision": (REFUSED, 2, "reason"),
     "Judged": (REFUSED, 2, "reason"),
     "AgentTurn": (REFUSED, 3, "problem"),
     "FailedRow": (FAILED, 5, "error"),
