@@ -83,6 +83,9 @@ class Agent:
     behaviour: str = column("habits asked for: asks before it acts, terse, …")
     policy: list[str] = column("rules it must keep, one statement each", default_factory=list)
     tools: list[ToolSpec] = column("its tools; names are unique among them")
+    user_tools: list[ToolSpec] = column(
+        "tools of the user's own side, which the agent cannot call", default_factory=list
+    )
     distractors: list[str] = column("names of the tools that were added to distract", default_factory=list)
     sampling: str = column("how the tool-set was drawn: `domain`, `neighbours`, `server`")
     domains: list[str] = column("domains or servers that the tools come from")
@@ -135,6 +138,7 @@ class ReferenceCall:
     arguments: str = column("arguments, as JSON")
     result: str = column("result, as JSON")
     patch: str = column("what it changes in the state, as JSON Patch (RFC 6902)", default="[]")
+    by: str = column("`user` for a call of the user's own tools, empty for the agent's", default="")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +152,7 @@ class AgentTask:
     opening: str = column("what the first message is about, for the simulated user to say in its own words")
     goal: str = column("what the user wants to have at the end; hidden from the agent")
     facts: list[Fact] = column("what the user knows", default_factory=list)
-    state: str = column("state of the world at the start, as JSON")
+    state: str = column("state of the world at the start, as JSON; of a large imported domain the records that matter")
     rubric: list[Criterion] = column("what a trajectory is judged by")
     threshold: float = column("score from which a trajectory that meets every mandatory criterion is kept", default=0.8)
     solution: list[ReferenceCall] = column("reference solution; hidden from everybody", default_factory=list)
@@ -224,7 +228,7 @@ class CallRecord:
     )
     outcome: str = column("outcome that was drawn: `success`, `partial`, `timeout`, …", default=SUCCESS)
     patch: str = column("what it changed in the state, as JSON Patch (RFC 6902)", default="[]")
-    engine: str = column("`checks` (no model, no code), `simulator`, `executable` or `sandbox`", default="")
+    engine: str = column("`checks` (no model, no code), `simulator`, `executable`, `domain` or `sandbox`", default="")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,11 +270,15 @@ class Trajectory:
     score: float = column("score reached, in [0, 1]")
     verdicts: list[CriterionVerdict] = column("every criterion's verdict, and those of the general checks")
     calls: list[CallRecord] = column("every tool call and what became of it")
+    user_calls: list[CallRecord] = column(
+        "calls of the user's own tools, of which the agent sees nothing; `turn` is the message that came next",
+        default_factory=list,
+    )
     persona: Persona = column("how the simulated user behaved")
     ended: str = column("how it ended: `user_done`, `user_gave_up`, `turn_limit`, `token_limit`, `call_limit`, …")
-    state_before: str = column("state of the world at the start, as JSON")
-    state_after: str = column("state of the world at the end, as JSON")
-    engine: str = column("what ran the tools: `simulator`, `executable`, `sandbox`")
+    state_before: str = column("state of the world at the start, as JSON; of a large one the records that matter")
+    state_after: str = column("state of the world at the end, as JSON; likewise")
+    engine: str = column("what ran the tools: `simulator`, `executable`, `domain`, `sandbox`")
     domains: list[str] = column("domains or servers that the agent's tools come from")
     language: str = column("ISO 639-1 code", default="en")
     license: str = column("licences of the tools' packages, joined by `; `; empty for synthetic ones", default="")

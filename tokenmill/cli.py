@@ -34,6 +34,7 @@ COMMANDS = {
     "tools implement": ("tools.implement.job", "write Python for the tools of domains, checked in a sandbox"),
     "agentic": ("agentic", "make tool-use trajectories: agents, tasks, users, worlds, judges"),
     "agentic run": ("agentic.chain", "the whole chain (the default)"),
+    "agentic import": ("agentic.imported.job", "import domains: policy, tools that run, data, tasks"),
     "agentic agents": ("agentic.agents.job", "write agents: a tool-set, a system prompt and a policy each"),
     "agentic tasks": ("agentic.tasks.job", "write tasks with rubrics for agents"),
     "agentic trajectories": ("agentic.trajectories.job", "run agents on tasks"),

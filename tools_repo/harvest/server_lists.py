@@ -15,7 +15,7 @@ from tokenmill.tools_repo.harvest import client_configs
 from tokenmill.tools_repo.harvest.functions import functions_of, is_function
 from tokenmill.tools_repo.harvest.harvester import Harvested
 from tokenmill.tools_repo.harvest.openapi import OpenApiInvalid, is_openapi, read_openapi
-from tokenmill.tools_repo.harvest.servers import Server, ServerInvalid, parse_server, read_lines
+from tokenmill.tools_repo.harvest.servers import Server, ServerInvalid, parse_server, read_lines, slug
 
 MAX_BYTES = 64_000_000
 """Of one specification file."""
@@ -250,8 +250,3 @@ def _arguments(value: Any) -> list[str]:
         if given is not None:
             arguments.append(str(given))
     return arguments
-
-
-def slug(text: str) -> str:
-    """A name for a server from a title: `io.github.acme/weather API` as `io.github.acme-weather-API`."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:100]

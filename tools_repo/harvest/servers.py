@@ -143,6 +143,11 @@ class Server:
         )
 
 
+def slug(text: str) -> str:
+    """A name for a server from a title: `io.github.acme/weather API` as `io.github.acme-weather-API`."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:100]
+
+
 def _fill(text: str) -> str:
     """Raises nothing: what is missing was looked for before."""
     return _VARIABLE.sub(lambda match: os.environ.get(match[1], match[2] or ""), text)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import orjson
 from tokenmill.schemas.tools import ToolSpec, dump
-from tokenmill.tools_repo.world.entities import EntityModel, State
+from tokenmill.tools_repo.world.entities import MAX_STATE, EntityModel, State
+from tokenmill.tools_repo.world.patch import changed_records
 
 ROOM = 24_000
 """Characters of state in a prompt."""
@@ -55,3 +57,18 @@ def _referred(record: Any, state: State, targets: frozenset[str]) -> list[tuple[
         elif isinstance(at, str):
             found += [(kind, at) for kind in sorted(targets) if at in state.get(kind, {})]
     return found
+
+
+def span(before: State, after: State, named: State) -> tuple[State, State]:
+    """The states of a trajectory at its start and end as a row holds them: whole, or of a large one the records that differ
+    and those that the task names."""
+    if len(orjson.dumps(before)) <= MAX_STATE:
+        return before, after
+    matter = {(kind, name): None for kind, records in named.items() for name in records}
+    matter.update(dict.fromkeys(changed_records(before, after)))
+    parts: tuple[State, State] = ({}, {})
+    for state, part in zip((before, after), parts, strict=True):
+        for kind, name in matter:
+            if name in state.get(kind, {}):
+                part.setdefault(kind, {})[name] = state[kind][name]
+    return parts

@@ -9,10 +9,18 @@ from typing import Any
 from tokenmill.inference.spec import parse_spec
 from tokenmill.pipelines.agentic.trajectories.attempt import Attempt, ModelNames
 from tokenmill.pipelines.agentic.trajectories.dag import Trajectories, build
+from tokenmill.pipelines.agentic.trajectories.domain_worlds import DomainWorlds, find_domains
 from tokenmill.pipelines.agentic.trajectories.executable_worlds import ExecutableWorlds, find_engines
 from tokenmill.pipelines.agentic.trajectories.options import TryOptions
 from tokenmill.pipelines.agentic.trajectories.rollout import RunTrajectory
-from tokenmill.pipelines.agentic.trajectories.worlds import ENGINES, EXECUTABLE, SIMULATOR, SimulatedWorlds, Worlds
+from tokenmill.pipelines.agentic.trajectories.worlds import (
+    DOMAIN,
+    ENGINES,
+    EXECUTABLE,
+    SIMULATOR,
+    SimulatedWorlds,
+    Worlds,
+)
 from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.runs.benchmarks import benchmarks
 from tokenmill.pipelines.runs.errors import UsageError
@@ -47,12 +55,16 @@ class TrajectoriesOptions(TryOptions):
         SIMULATOR,
         choices=ENGINES,
         shapes=True,
-        help="what runs the tools: a model (default), or code written for their domain, see --engines",
+        help="what runs the tools: a model (default), code that a model wrote for their domain (--engines), or the domain's own "
+        "(--domain)",
     )
     engines: tuple[str, ...] = _world(
         (),
         metavar="DIR|GLOB",
         help="output of `tools implement`, for --engine executable; tools without code are simulated",
+    )
+    domain: tuple[str, ...] = _world(
+        (), metavar="DIR", help="folders of domains, as `agentic import` read them, for --engine domain"
     )
     sandbox: str = sandbox_flag(group="the world and the judges")
     outcomes: str = _world(
@@ -70,6 +82,8 @@ class TrajectoriesOptions(TryOptions):
         super().__post_init__()
         if bool(self.engines) != (self.engine == EXECUTABLE):
             raise UsageError(f"--engine {EXECUTABLE} and --engines DIR go together")
+        if bool(self.domain) != (self.engine == DOMAIN):
+            raise UsageError(f"--engine {DOMAIN} and --domain DIR go together")
 
 
 def job(options: TrajectoriesOptions) -> Job:
@@ -86,6 +100,11 @@ def job(options: TrajectoriesOptions) -> Job:
         isolated = named(options.sandbox)
         pieces, stamps = find_engines(options.engines, isolated)
         worlds = ExecutableWorlds(pieces, odds, sandbox=isolated)
+    elif options.engine == DOMAIN:
+        isolated = named(options.sandbox)
+        folders = find_domains(options.domain, isolated)
+        stamps = [[folder.name, folder.stamp] for folder in folders]
+        worlds = DomainWorlds(folders, odds, isolated)
     kept_out = benchmarks(options.decontaminate)
     step = RunTrajectory(
         models=ModelNames(**{role: parse_spec(given.spec).model for role, given in chosen.items()}),

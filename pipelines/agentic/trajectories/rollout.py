@@ -7,6 +7,7 @@ call depends on the seed, the task, the number of the attempt and the turn alone
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -35,6 +36,7 @@ from tokenmill.schemas.tools import dump
 from tokenmill.schemas.verdicts import first_refusal
 from tokenmill.tools_repo.users import simulate
 from tokenmill.tools_repo.users.simulate import SimulatedUser, draw_persona
+from tokenmill.tools_repo.world.state_view import span
 
 from tokenmill import prompts
 
@@ -76,10 +78,11 @@ class RunTrajectory:
         task, parts = element.task, (self.seed, element.task.id, element.sample)
         persona = draw_persona(self.seed, task.id, element.sample)
         user = SimulatedUser(task, persona, digest(*parts, "user") >> 33)
-        world = self.worlds(task, meter, *parts)
+        made = self.worlds(task, meter, *parts)
+        world = await made if inspect.isawaitable(made) else made
         held, hit = self.held(task)
         try:
-            before = dump(world.state)
+            start = world.state
             if hit is not None:
                 dialogue = untried(task.agent.system)
             else:
@@ -92,7 +95,7 @@ class RunTrajectory:
                     limits=self.limits,
                     params=lambda turn: agent_sampling(self, task.id, element.sample, turn),
                 )
-            after = dump(world.state)
+            before, after = map(dump, span(start, world.state, orjson.loads(task.state)))
         finally:
             await world.close()
         general = held if hit is not None else [*held, *general_verdicts(dialogue, world)]
@@ -110,7 +113,7 @@ class RunTrajectory:
             *(self.worlds.prompt_names if simulated else ()),
             *(JUDGES if judged.asked else ()),
         )
-        made = outcome(
+        row = outcome(
             element,
             dialogue,
             world,
@@ -137,7 +140,7 @@ class RunTrajectory:
             judge_model=self.models.judge if judged.asked else "",
             **meter.provenance(self.models.writer, used, self.seed),
         )
-        return replace(made, counted=hit.counter) if hit is not None and isinstance(made, Rejected) else made
+        return replace(row, counted=hit.counter) if hit is not None and isinstance(row, Rejected) else row
 
     def held(self, task: AgentTask) -> tuple[list[CriterionVerdict], Hit | None]:
         """What the benchmarks say of a task, and the item that it holds."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 from typing import Protocol as Interface
@@ -13,8 +13,8 @@ from tokenmill.tools_repo.world import World, simulator
 from tokenmill.tools_repo.world.outcomes import Odds, recoverable
 from tokenmill.tools_repo.world.stateful import clock
 
-SIMULATOR, EXECUTABLE = "simulator", "executable"
-ENGINES = (SIMULATOR, EXECUTABLE)
+SIMULATOR, EXECUTABLE, DOMAIN = "simulator", "executable", "domain"
+ENGINES = (SIMULATOR, EXECUTABLE, DOMAIN)
 
 
 class Worlds(Interface):
@@ -23,7 +23,7 @@ class Worlds(Interface):
     @property
     def engine(self) -> str: ...
 
-    def __call__(self, task: AgentTask, ask: Ask, *parts: object) -> World:
+    def __call__(self, task: AgentTask, ask: Ask, *parts: object) -> World | Awaitable[World]:
         """A fresh world at the task's initial state; draws depend on `parts`."""
         ...
 

@@ -1,0 +1,106 @@
+"""Agents and tasks of domains that somebody has already: nothing is written by a model, solutions are played in the sandbox.
+
+folders | load, describe    | data, rejected, failed
+tasks   | play the solution | data, rejected, failed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import apache_beam as beam
+from apache_beam.metrics import Metrics
+from tokenmill.inference.call import Ask
+from tokenmill.pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
+from tokenmill.pipelines.transforms.flow import Flow
+from tokenmill.pipelines.transforms.rollout import Accepted, Rollout, Several
+from tokenmill.schemas.agentic import Agent, AgentTask, RefusedAgent, RefusedTask
+from tokenmill.schemas.documents import FailedRow, failed_row
+from tokenmill.tools_repo.domains.folder import DomainFolder
+from tokenmill.tools_repo.domains.host import Host
+from tokenmill.tools_repo.domains.imports import TaskInvalid, agent_of, task_of
+from tokenmill.tools_repo.sandbox.base import Sandbox
+
+
+@dataclass(frozen=True)
+class ImportAgent:
+    """The rollout of one domain: its code is loaded in the sandbox and says what tools there are."""
+
+    sandbox: Sandbox
+    policy: str = ""
+    """What agents are told in place of their domain's policy."""
+
+    row_type: ClassVar[type] = Agent
+    rejected_type: ClassVar[type] = RefusedAgent
+
+    async def __call__(self, folder: DomainFolder, _: Ask) -> Accepted:
+        """
+        Raises:
+            ValueError: a tool cannot be offered to a model.
+            tokenmill.tools_repo.domains.host.HostBroken: the code does not load.
+        """
+        described = await Host.shared(folder, self.sandbox).describe()
+        return Accepted(agent_of(folder, described, self.policy))
+
+    def failed(self, folder: DomainFolder, error: str, message: str) -> FailedRow:
+        return failed_row(folder.name, "import", error, message, folder.path, source_file=folder.path)
+
+
+@dataclass(frozen=True)
+class TaskOf:
+    """One task of a domain, as its file has it."""
+
+    folder: DomainFolder
+    number: int
+    task: Any
+
+    @property
+    def id(self) -> str:
+        told = self.task.get("id", self.number) if isinstance(self.task, dict) else self.number
+        return f"{self.folder.name}/{told}"
+
+
+_agents: dict[tuple[DomainFolder, str], Agent] = {}
+"""Of this process: a domain's agent is the same for all of its tasks."""
+
+
+@dataclass(frozen=True)
+class ImportTask:
+    """The rollout of one task: its reference solution is played."""
+
+    sandbox: Sandbox
+    policy: str = ""
+
+    row_type: ClassVar[type] = AgentTask
+    rejected_type: ClassVar[type] = RefusedTask
+
+    async def __call__(self, element: TaskOf, _: Ask) -> Several:
+        """Raises: tokenmill.tools_repo.domains.host.HostBroken: the domain's code does not run."""
+        host = Host.shared(element.folder, self.sandbox)
+        described = await host.describe()
+        agent = _agents.get((element.folder, self.policy))
+        if agent is None:
+            agent = _agents[element.folder, self.policy] = agent_of(element.folder, described, self.policy)
+        try:
+            return Several([Accepted(await task_of(agent, element.task, element.number, host, described))])
+        except TaskInvalid as error:
+            return Several([self.failed(element, error.reason, str(error))])
+
+    def failed(self, element: TaskOf, error: str, message: str) -> FailedRow:
+        where = {"source_file": element.folder.tasks, "source_row": element.number}
+        return failed_row(element.id, "import", error, message, str(element.task)[:300], **where)
+
+
+def build(step: ImportAgent | ImportTask, given: Sequence[Any], flow: Flow) -> None:
+    """The whole job."""
+    rows = flow.root | "Given" >> beam.Create(list(given)) | "Count" >> beam.Map(counted) | "Spread" >> beam.Reshuffle()
+    made = rows | "Import" >> Rollout(step, flow.models)
+    flow.write(step.row_type, step.rejected_type, made[DATA], [made[REJECTED]], [made[FAILED]])
+
+
+def counted(element: Any) -> Any:
+    """The same, counted among what was read."""
+    Metrics.counter(NAMESPACE, "read").inc()
+    return element
