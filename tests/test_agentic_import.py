@@ -61,7 +61,7 @@ def test_agents_and_tasks_come_without_a_model(imported):
     assert [task["id"] for task in rows(out / "tasks")] == ["desk/redirect"]
     assert {row["id"]: row["error"] for row in rows(out / "tasks", "failed")} == {
         "desk/late": "unsolvable",
-        "desk/empty": "invalid_task",
+        "desk/empty": "not_a_task",
     }
     assert manifest(out / "tasks")["counts"]["read"] == len(TASKS)
 

@@ -129,12 +129,12 @@ async def task_of(agent: Agent, task: Any, number: int, host: Host, described: D
         HostBroken: the domain's code does not run.
     """
     if not isinstance(task, dict):
-        raise TaskInvalid("invalid_task", "a task is a JSON object")
+        raise TaskInvalid("not_a_task", "a task is a JSON object")
     scenario = task.get("user_scenario")
     wanted = scenario.get("instructions") if isinstance(scenario, dict) else scenario
     criteria = task.get("evaluation_criteria") or {}
     if not wanted or not isinstance(criteria, dict):
-        raise TaskInvalid("invalid_task", "it has no user_scenario with instructions")
+        raise TaskInvalid("not_a_task", "it has no user_scenario with instructions")
     played = await _play(agent, task, criteria.get("actions") or [], host, described)
     if played.failed:
         raise TaskInvalid("unsolvable", f"the reference solution fails: {played.failed[0]}")

@@ -240,9 +240,9 @@ def test_a_task_is_imported_with_its_solution_played_and_the_end_state_decides(d
     ("task", "reason", "words"),
     [
         (TASKS[1], "unsolvable", "Only parcels on their way"),
-        (TASKS[2], "invalid_task", "user_scenario"),
+        (TASKS[2], "not_a_task", "user_scenario"),
         (scenario("x", action("fly")), "unsolvable", "calls 'fly'"),
-        (3, "invalid_task", "JSON object"),
+        (3, "not_a_task", "JSON object"),
     ],
     ids=["fails", "empty", "unknown", "number"],
 )
