@@ -32,6 +32,7 @@ SINKS = {
     "RowUnreadable": (FAILED, 0, "error"),
     "HarvestFailed": (FAILED, 1, "error"),
     "Missing": (FAILED, 1, "error"),
+    "TaskInvalid": (FAILED, 0, "reason"),
     "Source": (FAILED, 6, "error"),
 }
 """Callable: (folder of the row, position, keyword) of the argument that is a reason."""
