@@ -38,7 +38,7 @@ class Players:
         assert names == {"get_parcel", "redirect_parcel", "peek", "stall"}, "the user's tools are not the agent's"
         calls = [("get_parcel", {"parcel_id": "P-1"}), ("redirect_parcel", {"parcel_id": "P-1", "place": "shop"})]
         if self.meddles:
-            calls.append(("redirect_parcel", {"parcel_id": "P-1", "place": "neighbour"}))
+            calls.append(("redirect_parcel", {"parcel_id": "P-3", "place": "shop"}))
         if len(seen) < len(calls):
             return calling([calls[len(seen)]])
         return completion("Your parcel P-1 will be left at the shop.")
@@ -77,7 +77,7 @@ def test_trajectories_run_on_the_domains_own_tools_and_their_end_state_decides(m
     (row,) = rows(tmp_path / "out", "rejected" if meddles else "data")
     assert row["engine"] == "domain" and {call["engine"] for call in row["calls"]} == {"domain"}
     if meddles:
-        assert "/parcels/P-1/place" in row["detail"] and "neighbour" in row["detail"], row["detail"]
+        assert "/parcels/P-3/place" in row["detail"], row["detail"]
     else:
         assert json.loads(row["state_after"])["parcels"]["P-1"]["place"] == "shop" and row["score"] == 1.0
 

@@ -74,6 +74,7 @@ DATA = {
     "parcels": {
         "P-1": {"parcel_id": "P-1", "status": "on its way", "place": "door", "weight": 2.5},
         "P-2": {"parcel_id": "P-2", "status": "delivered", "place": "door", "weight": 1},
+        "P-3": {"parcel_id": "P-3", "status": "on its way", "place": "door", "weight": 4},
     },
     "log": [{"event_id": "E-1", "parcel": "P-2"}],
     "opening_hours": "9 to 5",
