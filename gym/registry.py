@@ -32,6 +32,12 @@ SHIPPED = {
     "riddles": Shipped("puzzles.riddles:Riddles", "queues and liars, one arrangement fits"),
     "tables": Shipped("puzzles.tables:Tables", "questions over several tables, in several hops"),
     "mathematics": Shipped("mathematics:Mathematics", "drawn problems with exact answers"),
+    "instructions": Shipped(
+        "instructions.environment:Instructions", "several instructions at once, and claims of compliance"
+    ),
+    "instructions-judged": Shipped(
+        "instructions.environment:JudgedInstructions", "the same, and a judge reads the text"
+    ),
 }
 """By name."""
 WITH_FILE = {

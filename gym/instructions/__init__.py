@@ -1,0 +1,1 @@
+"""Instructions that code can check, and what answers claim about having followed them."""
