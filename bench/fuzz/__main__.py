@@ -13,11 +13,13 @@ from __future__ import annotations
 import argparse
 import base64
 import contextlib
+import gc
 import resource
 import signal
 import sys
 import tempfile
 import time
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -71,6 +73,24 @@ TOKENS = (
         b"\r\n\x1f",
     ),
 )
+VALUES: tuple[Any, ...] = (
+    *(None, True, False, 0, -1, 1 << 62, 1.5, 1e308, -0.0, "", "x", "\x00", "0", "1e9", "null", "/", "/-", "~1", "-"),
+    *(
+        [],
+        {},
+        [[]],
+        [None],
+        {"": None},
+        {"a": {"b": []}},
+        "[" * 300,
+        "9" * 4400,
+        "\u202e\u200b",
+        "add",
+        "function",
+        "stop",
+    ),
+)
+"""What `_altered_json` puts into places."""
 
 
 class Hung(BaseException):
@@ -89,6 +109,9 @@ def mutated(data: bytes, others: list[bytes], random: Random) -> bytes:
     for _ in range(random.choice((1, 1, 2, 4, 8))):
         place = random.randrange(len(made) + 1)
         end = min(len(made), place + random.choice((1, 1, 2, 8, 64)))
+        if random.randrange(3) == 0 and (told := _altered_json(bytes(made), random)):
+            made = bytearray(told)
+            continue
         kind = random.randrange(7)
         if kind == 0 and made:
             made[place % len(made)] ^= 1 << random.randrange(8)
@@ -107,6 +130,37 @@ def mutated(data: bytes, others: list[bytes], random: Random) -> bytes:
         else:
             made[place:place] = random.choice(others)[:200]
     return bytes(made[:LONGEST])
+
+
+def _altered_json(data: bytes, random: Random) -> bytes:
+    """JSON with another value, a double or a gap in one place, since most other changes end in the JSON parser. Empty for
+    what is no JSON."""
+    try:
+        root = [orjson.loads(data)]
+    except orjson.JSONDecodeError:
+        return b""
+    places: list[tuple[Any, Any]] = []
+    todo: list[Any] = [root]
+    while todo and len(places) < 1000:
+        node = todo.pop()
+        keys = list(node) if isinstance(node, dict) else range(len(node))
+        places += ((node, key) for key in keys)
+        todo += (node[key] for key in keys if isinstance(node[key], (dict, list)))
+    node, key = random.choice(places)
+    other, place = random.choice(places)
+    kind = random.randrange(4)
+    if kind == 0 and node is not root:
+        del node[key]
+    elif kind == 1:
+        node[key] = orjson.loads(orjson.dumps(other[place]))  # a copy, so that nothing contains itself
+    elif kind == 2 and isinstance(node, list):
+        node.insert(key, random.choice(VALUES))
+    else:
+        node[key] = random.choice(VALUES)
+    try:
+        return orjson.dumps(root[0])
+    except (orjson.JSONEncodeError, TypeError):
+        return b""
 
 
 @contextlib.contextmanager
@@ -153,23 +207,53 @@ def fuzz(name: str, seconds: float, seed: int) -> tuple[int, bytes, str]:
     return count, b"", ""
 
 
-def with_atheris(name: str, seconds: float) -> None:
-    """The same, guided by which code an input reaches. Ends the process: 0, or another code for a finding."""
+def with_atheris(name: str, seconds: float, kept: Path) -> None:
+    """The same, guided by which of our code an input reaches; inputs that reach more are written to a folder. Ends the
+    process: 0, or another code for a finding."""
     import atheris  # type: ignore[import-untyped]
 
-    target = TARGETS[name]
+    target, corpus, tries, began, said = TARGETS[name], seeds(name), 0, time.monotonic(), 0.0
+
+    def told() -> None:
+        print(
+            f"{name}: {tries:,} inputs, {time.process_time():.0f} s of CPU, {time.monotonic() - began:.0f} s",
+            flush=True,
+        )
 
     def one(data: bytes) -> None:
+        nonlocal tries, said
+        tries += 1
+        if time.monotonic() > said + 60:
+            said = time.monotonic()
+            told()
         if problem := tried(target, data):
+            told()
             raise RuntimeError(problem)
 
-    with tempfile.TemporaryDirectory() as folder:
-        for number, data in enumerate(seeds(name)):
-            Path(folder, str(number)).write_bytes(data)
-        atheris.instrument_all()
-        limits = [f"-max_total_time={seconds:.0f}", f"-max_len={LONGEST}", "-rss_limit_mb=4096", "-timeout=60"]
-        atheris.Setup([sys.argv[0], *limits, folder], one)
-        atheris.Fuzz()
+    def another(data: bytes, longest: int, seed: int) -> bytes:
+        random = Random(seed)
+        if random.randrange(2):
+            return bytes(atheris.Mutate(data, longest))
+        return mutated(data, corpus, random)[:longest]
+
+    for number, data in enumerate(corpus):
+        (kept / f"seed-{number}").write_bytes(data)
+    for function in _ours():
+        with contextlib.suppress(Exception):  # some of them cannot be rewritten
+            atheris.instrument_func(function)
+    limits = [f"-max_total_time={seconds:.0f}", f"-max_len={LONGEST}", "-rss_limit_mb=4096", "-timeout=60"]
+    atheris.Setup(
+        [sys.argv[0], *limits, f"-artifact_prefix={kept}/", "-print_final_stats=1", str(kept)],
+        one,
+        custom_mutator=another,
+    )
+    atheris.Fuzz()
+
+
+def _ours() -> list[types.FunctionType]:
+    """The functions of this package that are loaded. Those of libraries are too many to be instrumented in minutes."""
+    found = [o for o in gc.get_objects() if isinstance(o, types.FunctionType)]
+    return [o for o in found if str(o.__module__).startswith("tokenmill.") and "fuzz" not in o.__module__]
 
 
 def main() -> int:
@@ -177,13 +261,14 @@ def main() -> int:
     parser.add_argument("--target", action="append", choices=sorted(TARGETS), help="default: all of them")
     parser.add_argument("--minutes", type=float, default=1.0, help="for each target")
     parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--atheris", action="store_true", help="guided by coverage; one target")
+    parser.add_argument("--atheris", type=Path, metavar="FOLDER", help="guided by coverage; one target; what it keeps")
     flags = parser.parse_args()
     names = flags.target or sorted(TARGETS)
     if flags.atheris:
         if len(names) != 1:
             parser.error("--atheris takes one --target")
-        with_atheris(names[0], flags.minutes * 60)
+        flags.atheris.mkdir(parents=True, exist_ok=True)
+        with_atheris(names[0], flags.minutes * 60, flags.atheris)
     found = 0
     for name in names:
         count, data, problem = fuzz(name, flags.minutes * 60, flags.seed)
