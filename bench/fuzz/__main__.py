@@ -2,10 +2,12 @@
 
     python -m tokenmill.bench.fuzz --minutes 30                   # each target so long, one after the other
     python -m tokenmill.bench.fuzz --target rows --minutes 5
+    python -m tokenmill.bench.fuzz --target rows --minutes 30 --atheris FOLDER     # guided by coverage: pip install atheris
+    python -m tokenmill.bench.fuzz --target rows --keep FOLDER                     # into the corpus: what reached new code
 
-The corpus (`corpus.jsonl`) is mutated at random, and where atheris is installed (`pip install atheris`) grown by what reaches new
-code. A crash, a hang of more than `HANG` seconds or a peak above `MEMORY` ends a target with the input that did it, in a file,
-and exit code 1.
+The corpus (`corpus.jsonl`) is mutated at random, bytes and values of JSON. A crash, a hang of more than `HANG` seconds or a peak
+above `MEMORY` ends a target with the input that did it, in a file, and exit code 1. Where native code ends the process, what it
+was given is in the file whose name ends with `-last`, after four bytes of its length.
 """
 
 from __future__ import annotations
@@ -14,13 +16,15 @@ import argparse
 import base64
 import contextlib
 import gc
+import json
+import mmap
 import resource
 import signal
 import sys
 import tempfile
 import time
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -34,6 +38,9 @@ HANG = 10.0
 MEMORY = 2 << 30
 """Bytes that the process may grow to."""
 LONGEST = 100_000
+SMALL = 2000
+"""Bytes of an input that is kept in the corpus."""
+ROOT = str(Path(__file__).resolve().parents[2])
 TOKENS = (
     *(
         b"\x00",
@@ -190,21 +197,70 @@ def tried(target: Target, data: bytes) -> str:
     return f"the process has grown to {grown >> 20} MiB" if grown > MEMORY else ""
 
 
-def fuzz(name: str, seconds: float, seed: int) -> tuple[int, bytes, str]:
-    """(inputs tried, the last one, what is wrong with it) of a target."""
+def fuzz(name: str, seconds: float, seed: int, last: Path | None = None) -> tuple[int, bytes, str]:
+    """(inputs tried, the last one, what is wrong with it) of a target. What is tried stands in the file `last`, which outlives
+    this process where native code ends it."""
     random, corpus, count = Random(seed), seeds(name), 0
-    for data in corpus:
-        if problem := tried(TARGETS[name], data):
-            return count, data, problem
-    pool, end = list(corpus), time.monotonic() + seconds
-    while time.monotonic() < end:
-        data = mutated(random.choice(pool), pool, random)
-        count += 1
-        if problem := tried(TARGETS[name], data):
-            return count, data, problem
-        if count % 50 == 0:  # walk further from where the corpus is
-            pool[len(corpus) :] = [*pool[len(corpus) :][-200:], data]
+    with last.open("w+b") if last else tempfile.TemporaryFile() as file:
+        file.truncate(LONGEST + 4)
+        with mmap.mmap(file.fileno(), LONGEST + 4) as shown:
+
+            def problem_of(data: bytes) -> str:
+                shown[: 4 + len(data)] = len(data).to_bytes(4, "big") + data
+                return tried(TARGETS[name], data)
+
+            for data in corpus:
+                if problem := problem_of(data):
+                    return count, data, problem
+            pool, end = list(corpus), time.monotonic() + seconds
+            while time.monotonic() < end:
+                data = mutated(random.choice(pool), pool, random)
+                count += 1
+                if problem := problem_of(data):
+                    return count, data, problem
+                if count % 50 == 0:  # walk further from where the corpus is
+                    pool[len(corpus) :] = [*pool[len(corpus) :][-200:], data]
     return count, b"", ""
+
+
+def reached(target: Target, data: bytes) -> set[tuple[str, int, int]]:
+    """The steps from line to line within our files that an input takes."""
+    steps: set[tuple[str, int, int]] = set()
+
+    def entered(frame: types.FrameType, *_: Any) -> Any:
+        name, line = frame.f_code.co_filename, frame.f_lineno
+        if not name.startswith(ROOT):
+            return None
+
+        def moved(frame: types.FrameType, *_: Any) -> Any:
+            nonlocal line
+            steps.add((name, line, frame.f_lineno))
+            line = frame.f_lineno
+            return moved
+
+        return moved
+
+    before = sys.gettrace()
+    sys.settrace(entered)
+    try:
+        tried(target, data)
+    finally:
+        sys.settrace(before)
+    return steps
+
+
+def grown(name: str, found: Iterable[bytes]) -> list[bytes]:
+    """Those of the inputs found, the shortest first, that take steps which nothing in the corpus does."""
+    known: set[tuple[str, int, int]] = set()
+    for data in seeds(name):
+        known |= reached(TARGETS[name], data)
+    more = []
+    for data in sorted({d for d in found if len(d) <= SMALL}, key=lambda data: (len(data), data)):
+        steps = reached(TARGETS[name], data)
+        if steps - known:
+            known |= steps
+            more.append(data)
+    return more
 
 
 def with_atheris(name: str, seconds: float, kept: Path) -> None:
@@ -262,16 +318,26 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=1.0, help="for each target")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--atheris", type=Path, metavar="FOLDER", help="guided by coverage; one target; what it keeps")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="add to the corpus what reaches more; one target")
     flags = parser.parse_args()
     names = flags.target or sorted(TARGETS)
+    if (flags.atheris or flags.keep) and len(names) != 1:
+        parser.error("--atheris and --keep take one --target")
+    if flags.keep:
+        more = grown(names[0], (path.read_bytes() for path in flags.keep.iterdir()))
+        lines = [{"target": names[0], "base64": base64.b64encode(data).decode()} for data in more]
+        with CORPUS.open("a") as file:
+            file.writelines(f"{json.dumps(line)}\n" for line in lines)
+        print(f"{names[0]}: {len(more):,} inputs more in the corpus")
+        return 0
     if flags.atheris:
-        if len(names) != 1:
-            parser.error("--atheris takes one --target")
         flags.atheris.mkdir(parents=True, exist_ok=True)
         with_atheris(names[0], flags.minutes * 60, flags.atheris)
     found = 0
     for name in names:
-        count, data, problem = fuzz(name, flags.minutes * 60, flags.seed)
+        last = Path(tempfile.gettempdir(), f"fuzz-{name}-{flags.seed}-last")
+        count, data, problem = fuzz(name, flags.minutes * 60, flags.seed, last)
+        last.unlink()
         print(f"{name}: {count:,} inputs, {problem or 'nothing found'}", flush=True)
         if problem:
             found += 1

@@ -6,6 +6,7 @@ lists written as run lengths. Nothing here is held whole; what goes beyond a bou
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 from collections.abc import Iterator, Sequence
@@ -123,6 +124,7 @@ def parquet_values(
     names = metadata.schema.to_arrow_schema().names
     chosen = set(names if columns is None else columns)
     groups = range(metadata.num_row_groups) if groups is None else groups
+    _check_footer(metadata, raw.seek(0, io.SEEK_END), groups)
     shared: set[str] = set()
     batch = _BATCH
     for group in groups:
@@ -145,6 +147,47 @@ def parquet_values(
     present = [name for name in names if name in chosen]
     for records in file.iter_batches(batch_size=batch, row_groups=list(groups), columns=present):
         yield from _values(records, max_bytes)
+
+
+class _NotRead(OSError):
+    """The pages of a file were to be read."""
+
+
+class _OnlyFooter(io.RawIOBase):
+    """A file of which nothing can be read."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._place = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._place = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
+        return self._place
+
+    def tell(self) -> int:
+        return self._place
+
+    def read(self, size: int = -1) -> bytes:
+        raise _NotRead
+
+
+def _check_footer(metadata: pq.FileMetaData, size: int, groups: Sequence[int]) -> None:
+    """What a footer says of each column of a row group contradicts itself nowhere. Arrow's own reader says so as an error;
+    the same found by `FileMetaData.row_group().column()` ends the process, since that call cannot raise (pyarrow 25). So the
+    reader is sent first, as far as the pages. Where all is well it does not get further than to ask for them.
+
+    Raises:
+        ValueError, OSError: it does.
+    """
+    reader = pq.ParquetFile(_OnlyFooter(size), metadata=metadata, pre_buffer=True)
+    with contextlib.suppress(_NotRead):
+        next(reader.iter_batches(batch_size=1, row_groups=list(groups)), None)
 
 
 def _dictionary_bytes(raw: BinaryIO, chunk: pq.ColumnChunkMetaData) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import html
+import io
+import itertools
 import json
 import subprocess
 import sys
@@ -16,6 +18,7 @@ import pytest
 import zstandard
 from tokenmill.bench.servers.mill import documents
 from tokenmill.pipelines.transforms import bounded
+from tokenmill.pipelines.transforms.bounded import parquet_values
 from tokenmill.pipelines.transforms.sources import Piece, RowUnreadable, raw_rows
 from tokenmill.prompts.fence import defuse, fence
 
@@ -261,6 +264,21 @@ def test_parquet_whose_footer_lies_about_its_length(read, offset):
     content = bytearray(_parquet(pa.table({"text": ["a text"]})))
     content[offset] ^= 0x7F
     assert read("a.parquet", bytes(content)).code == 2
+
+
+def test_parquet_with_every_byte_of_its_footer_changed():
+    """Some of them made Arrow end the process (`terminate called after throwing ... ParquetException`)."""
+    content = _parquet(pa.table({"id": ["a", "b"], "text": ["a text", None]}))
+    footer = range(len(content) - 8 - int.from_bytes(content[-8:-4], "little"), len(content) - 8)
+    refused = 0
+    for place, change in itertools.product(footer, (1, 2, 255)):
+        changed = bytearray(content)
+        changed[place] ^= change
+        try:
+            list(parquet_values(io.BytesIO(changed), None, None, 1000))
+        except (ValueError, OSError, pa.ArrowException):
+            refused += 1
+    assert refused > len(footer)
 
 
 def test_gzip_that_is_none_and_gzip_cut_off(read):
