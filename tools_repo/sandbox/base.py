@@ -19,7 +19,7 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -133,14 +133,17 @@ class Running:
         channel: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None,
         group: Group | None = None,
         end: tuple[str, ...] = (),
+        used: Callable[[int], int] | None = None,
     ) -> None:
         """`channel` stands for stdin and stdout where the program has a private one; `group` holds all its processes; `end`
-        is a command that ends them where they are no children of `process`."""
+        is a command that ends them where they are no children of `process`; `used` tells the bytes that they and their files in
+        memory take, where that is more than is seen of `process`."""
         self.process = process
         self.command = command
         self.reader, self.writer = channel or (process.stdout, process.stdin)
         self.group = group
         self._end = end
+        self._used = used
         self._ending: subprocess.Popen[bytes] | None = None
         self.exceeded = ""
         """The limit that ended the program, if one did."""
@@ -279,6 +282,8 @@ class Running:
                 kept -= len(self._stderr.popleft())
 
     def _hungry(self) -> bool:
+        if self._used is not None:
+            return self._used(self.process.pid) > self.command.limits.memory + self.command.limits.disk
         if self.group is not None:
             return self.group.overrun() or memory(self.process.pid) > self.command.limits.memory
         return memory(self.process.pid) + sockets(self.process.pid) > self.command.limits.memory

@@ -10,18 +10,27 @@ import contextlib
 import json
 import os
 import secrets
+import shlex
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tokenmill.tools_repo.sandbox import seccomp
 from tokenmill.tools_repo.sandbox.base import HOME, PATH, TEMPORARY, Command, Limits, Running, SandboxUnavailable
 from tokenmill.tools_repo.sandbox.bubblewrap import FIRST_USER, HINT, SYSTEM, USERS, etc_files
+from tokenmill.tools_repo.sandbox.usage import GVISOR, gvisor_memory
 
 _IMAGE = "tokenmill-empty"
+_PROCESSES = 4096
+"""Processes of one user, since the default of an engine (podman) may be more than it may grant. `--pids-limit` counts each
+sandbox's own."""
+_THREADS = 192
+"""Threads of gVisor's own."""
 _PASSED_ON = ("PATH", "HOME", "XDG_RUNTIME_DIR", "DOCKER_HOST", "DOCKER_CONTEXT", "CONTAINER_HOST")
 
 
@@ -51,7 +60,9 @@ def _seen(command: Command) -> list[tuple[str, str, bool]]:
     return [*system, *etc, *((m.source, m.target, m.writable) for m in command.mounts)]
 
 
-async def _started(argv: list[str], command: Command, end: tuple[str, ...]) -> Running:
+async def _started(
+    argv: list[str], command: Command, end: tuple[str, ...], used: Callable[[int], int] | None = None
+) -> Running:
     process = await asyncio.create_subprocess_exec(
         *argv,
         stdin=subprocess.PIPE,
@@ -61,7 +72,7 @@ async def _started(argv: list[str], command: Command, end: tuple[str, ...]) -> R
         env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
         cwd="/",
     )
-    return Running(process, command, end=end)
+    return Running(process, command, end=end, used=used)
 
 
 def _tried(what: str, argv: list[str], hint: str) -> None:
@@ -85,7 +96,7 @@ class Gvisor:
 
     def check(self) -> None:
         """Raises: SandboxUnavailable."""
-        _checked_gvisor(self.runsc)
+        _checked_gvisor(tuple(self._base()))
 
     def _base(self) -> list[str]:
         folder = Path(tempfile.gettempdir(), f"tokenmill-runsc-{os.geteuid()}")
@@ -106,16 +117,16 @@ class Gvisor:
             network = "host" if command.network else "none"
             argv = [*self._base(), f"--network={network}", "run", f"--bundle={bundle}", name]
             # The sandbox is no child of `run` and outlives it; the bundle goes with it.
-            end = " ".join([*self._base(), "delete", "--force", name])
-            return await _started(argv, command, ("/bin/sh", "-c", f'{end}; rm -rf "$0"', str(bundle)))
+            end = shlex.join([*self._base(), "delete", "--force", name])
+            return await _started(argv, command, ("/bin/sh", "-c", f'{end}; rm -rf "$0"', str(bundle)), gvisor_memory)
         except BaseException:
             shutil.rmtree(bundle, ignore_errors=True)
             raise
 
 
 @cache
-def _checked_gvisor(runsc: str) -> None:
-    _tried("gVisor", [runsc, "--version"], "see gvisor.dev/docs/user_guide/install")
+def _checked_gvisor(base: tuple[str, ...]) -> None:
+    _tried("gVisor", [*base, "--network=none", "do", "true"], "see gvisor.dev/docs/user_guide/install")
 
 
 def bundle_of(command: Command, user: int) -> dict[str, Any]:
@@ -169,7 +180,11 @@ def bundle_of(command: Command, user: int) -> dict[str, Any]:
         "mounts": mounts,
         "linux": {
             "namespaces": [{"type": space} for space in spaces],
-            "resources": {"memory": {"limit": limits.memory + limits.disk}, "pids": {"limit": limits.processes}},
+            # With what gVisor's own kernel takes, which runs in the same group.
+            "resources": {
+                "memory": {"limit": limits.memory + limits.disk + GVISOR},
+                "pids": {"limit": 2 * limits.processes + _THREADS},
+            },
         },
     }
 
@@ -192,8 +207,19 @@ class Container:
         """
         await asyncio.to_thread(self.check)
         name = f"tokenmill-{secrets.token_hex(8)}"
-        argv = [self.engine, "run", f"--name={name}", *run_flags(command, _user(command)), _IMAGE, *command.argv]
-        return await _started(argv, command, (self.engine, "rm", "--force", "--volumes", name))
+        folder = Path(tempfile.mkdtemp(prefix="tokenmill-profile-"))
+        try:
+            profile = folder / "seccomp.json"
+            profile.write_text(json.dumps(seccomp.profile()))
+            flags = [*run_flags(command, _user(command)), f"--security-opt=seccomp={profile}"]
+            if self.engine == "podman":  # otherwise it adds folders in memory whose size nothing limits
+                flags.append("--read-only-tmpfs=false")
+            argv = [self.engine, "run", f"--name={name}", *flags, _IMAGE, *command.argv]
+            end = shlex.join([self.engine, "rm", "--force", "--volumes", name])
+            return await _started(argv, command, ("/bin/sh", "-c", f'{end}; rm -rf "$0"', str(folder)))
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
 
 
 def run_flags(command: Command, user: int) -> list[str]:
@@ -209,7 +235,7 @@ def run_flags(command: Command, user: int) -> list[str]:
         f"--shm-size={limits.disk}",
     ]
     flags += [f"--network={'host' if command.network else 'none'}"]
-    flags += [f"--ulimit={name}={value}:{value}" for name, value in _limited(limits).items()]
+    flags += [f"--ulimit={name}={value}:{value}" for name, value in (*_limited(limits).items(), ("nproc", _PROCESSES))]
     for folder in TEMPORARY:
         if folder != "/dev/shm":
             flags.append(f"--tmpfs={folder}:rw,exec,nosuid,nodev,mode=1777,size={limits.disk}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import platform
 import struct
+from typing import Any
 
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
@@ -129,3 +130,37 @@ def program(machine: str | None = None) -> bytes | None:
     code += rule(_FCNTL[column], argument(1), _op(_JEQ, _F_SETPIPE_SZ, 0, 1), refuse, allow)
     code += rule(_CLONE[column], argument(0), _op(_JSET, _CLONE_NEW, 0, 1), refuse, allow)
     return b"".join([*code, allow])
+
+
+def profile() -> dict[str, Any]:
+    """The same filter as container engines read it (the `seccomp` of OCI). Equality is of an argument's lower half, which is
+    all that the kernel reads of an int, and differences are of the whole, so that no upper half gets around either."""
+
+    def rule(names: list[str], error: int, *arguments: tuple[int, str, int, int]) -> dict[str, Any]:
+        compared = [
+            {"index": index, "op": f"SCMP_CMP_{op}", "value": value, "valueTwo": second}
+            for index, op, value, second in arguments
+        ]
+        return {"names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": error, "args": compared}
+
+    def equal(index: int, value: int) -> tuple[int, str, int, int]:
+        return index, "MASKED_EQ", 0xFFFFFFFF, value
+
+    families = [n for n in range(_NETLINK) if n not in (_UNIX, _INET, _INET6)]
+    flags = [1 << bit for bit in range(32) if _CLONE_NEW >> bit & 1]
+    return {
+        "defaultAction": "SCMP_ACT_ALLOW",
+        "architectures": ["SCMP_ARCH_AARCH64" if platform.machine() == "aarch64" else "SCMP_ARCH_X86_64"],
+        "syscalls": [
+            rule(sorted(_REFUSED), _EPERM),
+            rule(sorted(_ABSENT), _ENOSYS),
+            rule(sorted(_OF_OTHERS), _EPERM, (0, "NE", 0, 0)),
+            *(rule(["socket"], _EAFNOSUPPORT, equal(0, family)) for family in families),
+            rule(["socket"], _EAFNOSUPPORT, (0, "GT", _NETLINK, 0)),
+            rule(["socket"], _EAFNOSUPPORT, equal(0, _NETLINK), (2, "NE", 0, 0)),
+            rule(["socketpair"], _EAFNOSUPPORT, (0, "NE", _UNIX, 0)),
+            *(rule(["setsockopt"], 0, equal(1, _SOL_SOCKET), equal(2, option)) for option in _BUFFERS),
+            rule(["fcntl"], _EPERM, equal(1, _F_SETPIPE_SZ)),
+            *(rule(["clone"], _EPERM, (0, "MASKED_EQ", flag, flag)) for flag in flags),
+        ],
+    }

@@ -5,16 +5,18 @@ import asyncio
 import json
 import os
 import stat
+import subprocess
 import sys
 
 import pytest
 from tokenmill.pipelines.agentic.code.job import CodeOptions
 from tokenmill.schemas.flags import UsageError
-from tokenmill.tools_repo.sandbox import cgroup
+from tokenmill.tools_repo.sandbox import cgroup, engines, seccomp
 from tokenmill.tools_repo.sandbox.base import CHANNEL, MIB, Command, Limits, Mount, SandboxUnavailable, run
 from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
 from tokenmill.tools_repo.sandbox.choose import named
 from tokenmill.tools_repo.sandbox.engines import Container, Gvisor
+from tokenmill.tools_repo.sandbox.usage import gvisor_memory
 
 ENGINE = f"""#!{sys.executable}
 import json, os, sys
@@ -36,16 +38,21 @@ if "run" in sys.argv:
 
 @pytest.fixture
 def engine(tmp_path, monkeypatch):
-    """Puts a stand-in for an engine on the path; returns what it was told, one list or configuration each."""
+    """Puts a stand-in for an engine on the path; returns what it was told, one list or configuration each. What was found out
+    about engines of this machine is asked anew, before and after."""
 
     def put(name):
         log, place = tmp_path / "log", tmp_path / name
         place.write_text(ENGINE.format(log=str(log)))
         place.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+        engines._checked_gvisor.cache_clear()
+        engines._checked_container.cache_clear()
         return lambda: [json.loads(line) for line in log.read_text().splitlines()]
 
-    return put
+    yield put
+    engines._checked_gvisor.cache_clear()
+    engines._checked_container.cache_clear()
 
 
 COMMAND = Command(
@@ -62,8 +69,8 @@ def test_gvisor_gets_a_configuration_of_its_own_and_is_deleted_afterwards(engine
     told = engine("runsc")
     done = asyncio.run(run(Gvisor(), COMMAND, b"in"))
     assert done.stdout == b"in yes\n" and done.returncode == 0
-    version, started, config, ended = told()
-    assert version == ["--version"] and "--network=none" in started and ended[-3:-1] == ["delete", "--force"]
+    trial, started, config, ended = told()
+    assert trial[-2:] == ["do", "true"] and "--network=none" in started and ended[-3:-1] == ["delete", "--force"]
     assert ended[-1] == started[-1]
     bundle = next(part for part in started if part.startswith("--bundle=")).removeprefix("--bundle=")
     assert not os.path.exists(bundle)  # noqa: PTH110
@@ -71,7 +78,7 @@ def test_gvisor_gets_a_configuration_of_its_own_and_is_deleted_afterwards(engine
     assert process["noNewPrivileges"] and process["capabilities"] == {} and config["root"]["readonly"]
     assert process["user"]["uid"] == (os.geteuid() or process["user"]["uid"]) != 0
     assert {"type": "network"} in config["linux"]["namespaces"]
-    assert config["linux"]["resources"] == {"memory": {"limit": 96 * MIB}, "pids": {"limit": 9}}
+    assert config["linux"]["resources"] == {"memory": {"limit": 192 * MIB}, "pids": {"limit": 210}}
     places = {mount["destination"]: mount for mount in config["mounts"]}
     assert "ro" in places["/data"]["options"] and "size=33554432" in places["/tmp"]["options"]
     assert places["/usr/lib/python3/dist-packages"]["type"] == "tmpfs" and "/root" not in places
@@ -84,6 +91,8 @@ def test_a_container_is_closed_and_removed_afterwards(engine, name):
     assert done.stdout == b"in yes\n"
     info, image, started, ended = told()
     assert info == ["info"] and image[:2] == ["image", "inspect"]
+    assert ("--read-only-tmpfs=false" in started) == (name == "podman")
+    assert any(flag.startswith("--security-opt=seccomp=") for flag in started)
     assert ended == ["rm", "--force", "--volumes", started[1].removeprefix("--name=")]
     for flag in (
         "--network=none",
@@ -163,3 +172,30 @@ def test_version_2_needs_the_controller_and_a_folder_to_write_in(tmp_path, monke
     assert cgroup._version_2() == cgroup.Place(tmp_path) and cgroup._version_1() is None
     (tmp_path / "cgroup.subtree_control").write_text("cpu\n")
     assert cgroup._version_2() is None
+
+
+def test_engines_get_the_filter_that_bubblewrap_gets():
+    profile = seccomp.profile()
+    refused = {name for rule in profile["syscalls"] for name in rule["names"]}
+    assert (
+        profile["defaultAction"] == "SCMP_ACT_ALLOW" and {"unshare", "mount", "ptrace", "socket", "clone3"} <= refused
+    )
+    families = {
+        argument["valueTwo"]
+        for rule in profile["syscalls"]
+        for argument in rule["args"]
+        if rule["names"] == ["socket"] and argument["op"] == "SCMP_CMP_MASKED_EQ" and len(rule["args"]) == 1
+    }
+    assert families == set(range(16)) - {1, 2, 10}
+    assert sum(rule["names"] == ["clone"] for rule in profile["syscalls"]) == 7
+
+
+def test_memory_of_a_sandbox_with_a_kernel_of_its_own_is_that_of_its_nameless_file():
+    code = (
+        "import os, sys\nfile = os.memfd_create('runsc-memory')\nos.ftruncate(file, 1 << 40)\n"
+        "os.pwrite(file, b'x' * (32 << 20), 1 << 30)\nprint(flush=True)\nsys.stdin.read()\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"\n"
+        assert 32 * MIB <= gvisor_memory(process.pid) < 48 * MIB
+        process.stdin.close()
