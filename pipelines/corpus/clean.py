@@ -12,13 +12,14 @@ import apache_beam as beam
 import pyarrow.parquet as pq
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import Metrics
+from tokenmill.pipelines.corpus.pages import rows_of
 from tokenmill.pipelines.corpus.parse import CorpusParser, FoundDocument
 from tokenmill.pipelines.corpus.portions import BATCH, Candidate, Portion, Sign, clean_file, row_key
 from tokenmill.pipelines.corpus.screen import Screen
 from tokenmill.pipelines.transforms import FAILED, NAMESPACE, REJECTED
 from tokenmill.pipelines.transforms.files import replace_file
 from tokenmill.pipelines.transforms.sinks import room_for
-from tokenmill.pipelines.transforms.sources import COUNTED_FILES, RowUnreadable, raw_rows
+from tokenmill.pipelines.transforms.sources import COUNTED_FILES, RowUnreadable
 from tokenmill.schemas.columns import arrow_schema, to_table
 from tokenmill.schemas.corpus import CorpusDocument, RefusedDocument
 from tokenmill.schemas.documents import FailedRow, failed_row
@@ -102,7 +103,7 @@ class _Clean(beam.DoFn):
         parser = CorpusParser()
         for piece in portion.pieces:
             count = 0
-            for number, values in raw_rows(piece, parser.columns, self.max_bytes):
+            for number, values in rows_of(piece, parser.columns, self.max_bytes):
                 count += 1
                 try:
                     if isinstance(values, RowUnreadable):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from tokenmill.pipelines.corpus.pages import SOURCES, rows_of
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.inputs import InputFile, Inputs, find
 from tokenmill.schemas.corpus import DOMAINS
@@ -40,7 +41,7 @@ def find_sources(sources: Sequence[str], *, limit: int | None = None) -> Inputs:
     for domain, patterns in by_domain(sources).items():
         if left == 0:
             break
-        found = find(patterns, limit=left)
+        found = find(patterns, limit=left, formats=SOURCES, read=rows_of)
         files += [dataclasses.replace(file, name=f"{domain}/{file.name}") for file in found.files]
         pieces += [dataclasses.replace(piece, name=f"{domain}/{piece.name}") for piece in found.pieces]
         total = None if total is None or found.rows is None else total + found.rows

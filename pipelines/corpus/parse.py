@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+from tokenmill.pipelines.corpus.pages import rows_of
 from tokenmill.pipelines.transforms.documents import clean, missing, plain
 from tokenmill.pipelines.transforms.sources import RowUnreadable
 from tokenmill.schemas.corpus import CorpusDocument
@@ -13,19 +14,9 @@ from tokenmill.schemas.corpus import CorpusDocument
 HTML = "html"
 """Column, or content of a WARC record or an .html file, from which the text is extracted."""
 _GIVEN = (
-    "text",
-    HTML,
-    "charset",
-    "id",
-    "title",
-    "url",
-    "date",
-    "language",
-    "license",
-    "source",
-    "source_id",
-    "source_text",
-)
+    "text", HTML, "charset", "question", "answer", "id", "title", "path", "url", "date", "language", "license", "source",
+    "source_id", "source_text",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -57,6 +48,9 @@ class CorpusParser:
     columns: ClassVar[tuple[str, ...]] = _GIVEN
     required: ClassVar[tuple[tuple[str, ...], ...]] = ()
 
+    raw_rows = staticmethod(rows_of)
+    """Reads a piece of whatever format; see `read_rows.tried_rows`."""
+
     def __call__(self, values: dict[str, Any], file: str, row: int) -> FoundDocument:
         """Raises: RowUnreadable."""
         id = document_id(file, row)
@@ -67,14 +61,14 @@ class CorpusParser:
             text, raw = "", html.encode("utf-8", "replace") if isinstance(html, str) else html
             charset = "utf-8" if isinstance(html, str) else plain(values.get("charset"))
         else:
-            text, raw, charset = clean(values.get("text"), "text", id), b"", ""
+            text, raw, charset = clean(_text(values), "text", id), b"", ""
         source_text = values.get("source_text")
         written_from = "" if missing(source_text) else clean(source_text, "source_text", id)
         document = CorpusDocument(
             id=id,
             domain=file.split("/", 1)[0],
             text=text,
-            title=plain(values.get("title")),
+            title=plain(values.get("title")) or plain(values.get("path")),
             url=plain(values.get("url")),
             date=plain(values.get("date")),
             language=plain(values.get("language")),
@@ -92,6 +86,14 @@ class CorpusParser:
             verdicts=[],
         )
         return FoundDocument(document, written_from, raw, charset)
+
+
+def _text(values: dict[str, Any]) -> Any:
+    """The text of a row; of a problem its question and answer."""
+    question, answer = values.get("question"), values.get("answer")
+    if missing(values.get("text")) and isinstance(question, str) and isinstance(answer, str):
+        return f"{question}\n\n{answer}"
+    return values.get("text")
 
 
 def document_id(file: str, row: int) -> str:

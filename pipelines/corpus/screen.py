@@ -1,25 +1,35 @@
-"""What is done with one document by itself, in order: its text is extracted and checked; it stays, or says why not."""
+"""What is done with one document by itself, in order: its text is extracted, checked and masked; it stays, or says why not."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 from apache_beam.metrics import Metrics
 from tokenmill.inference.call import Ask
+from tokenmill.judges.corpus.c4 import C4
+from tokenmill.judges.corpus.code import CodeFile
+from tokenmill.judges.corpus.fineweb import FineWeb
+from tokenmill.judges.corpus.gopher import GopherQuality, GopherRepetition
+from tokenmill.judges.corpus.personal import Personal
+from tokenmill.judges.corpus.plain import Languages, Mathematics, Toxicity
 from tokenmill.judges.corpus.words import Words
 from tokenmill.judges.form.language import UNDETERMINED, code, detect
 from tokenmill.pipelines.corpus.apply import refused
-from tokenmill.pipelines.corpus.parse import FoundDocument
+from tokenmill.pipelines.corpus.extraction import SECONDS, NotExtracted, extract
+from tokenmill.pipelines.corpus.licences import Licenses
+from tokenmill.pipelines.corpus.parse import FoundDocument, with_text
 from tokenmill.pipelines.corpus.portions import Candidate
 from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.runs.benchmarks import Benchmarks
 from tokenmill.pipelines.transforms import NAMESPACE
+from tokenmill.pipelines.transforms.documents import clean
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
+from tokenmill.pipelines.transforms.sources import RowUnreadable
 from tokenmill.schemas.corpus import CorpusDocument, RefusedDocument, Screening
-from tokenmill.schemas.documents import FailedRow
+from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.verdicts import Verdict
 
 
@@ -29,37 +39,94 @@ class Check(Protocol):
     def __call__(self, document: CorpusDocument, words: Words, /) -> Verdict: ...
 
 
+def checks_by_domain() -> dict[str, tuple[Check, ...]]:
+    """What the documents of each domain are asked."""
+    return {
+        "web": (GopherRepetition(), GopherQuality(), C4(), FineWeb()),
+        "knowledge": (GopherRepetition(), GopherQuality()),
+        "math": (Mathematics(),),
+        "code": (CodeFile(),),
+    }
+
+
 @dataclass(frozen=True)
 class Screen:
     """The checks of one document, in order; the first that refuses ends it."""
 
-    checks: tuple[Check, ...] = ()
+    licenses: Licenses = field(default_factory=lambda: Licenses("any"))
+    languages: Languages | None = None
+    """Of all domains but code."""
+    checks: dict[str, tuple[Check, ...]] = field(default_factory=checks_by_domain)
+    """By domain."""
+    toxicity: Toxicity | None = None
+    """Of all domains but code."""
     benchmarks: Benchmarks | None = None
     """None of whose items may stand in a document, or in the text that it was written from."""
+    personal: Personal | None = field(default_factory=Personal)
+    """Masks what passed; None leaves everything as it is."""
+    page_seconds: float = SECONDS
+    """For the extraction of one page."""
 
     row_type: ClassVar[type] = CorpusDocument
     rejected_type: ClassVar[type] = RefusedDocument
 
     def __call__(self, found: FoundDocument) -> Candidate | RefusedDocument | FailedRow:
-        text = found.document.text
-        language = code(found.document.language)
-        document = dataclasses.replace(
-            found.document, tokens=count_tokens(text), language=detect(text) if language == UNDETERMINED else language
-        )
-        words, said = Words(document.text), list[Screening]()
+        try:
+            found = self._extracted(found)
+        except (NotExtracted, RowUnreadable) as error:
+            excerpt = found.html[:2000].decode("utf-8", "replace")
+            return failed_row(found.id, "extract", error.error, str(error), excerpt, found.document)
+        document = found.document
+        language = UNDETERMINED
+        if document.domain != "code":
+            language = code(document.language)
+            language = detect(document.text) if language == UNDETERMINED else language
+        words = Words(document.text)
+        document = dataclasses.replace(document, language=language, tokens=count_tokens(document.text))
+        said: list[Screening] = []
         for verdict in self._verdicts(document, words, found.source_text):
             if not verdict.passed:
                 return refused(dataclasses.replace(document, verdicts=said), screening(verdict))
             said.append(screening(verdict))
-        return Candidate(dataclasses.replace(document, verdicts=said), words, found.source_text)
+        return self._masked(dataclasses.replace(document, verdicts=said), words, found.source_text)
 
-    def _verdicts(self, document: CorpusDocument, words: Words, source_text: str) -> Iterable[Verdict]:
-        yield from (check(document, words) for check in self.checks)
+    def _extracted(self, found: FoundDocument) -> FoundDocument:
+        """
+        Raises:
+            NotExtracted, RowUnreadable: the page gives no text.
+        """
+        if not found.html:
+            return found
+        title, text = extract(found.html, found.charset, self.page_seconds)
+        if not text.strip():
+            raise NotExtracted("no_main_text", "the page has no main text")
+        return with_text(found, clean(text, "html", found.id).strip(), title)
+
+    def _verdicts(self, document: CorpusDocument, words: Words, source_text: str) -> Iterator[Verdict]:
+        yield from (check(document, words) for check in self._checks(document))
         if self.benchmarks is not None:
             verdict, hit = self.benchmarks.verdict(words, source_text)
             if hit is not None:
                 Metrics.counter(NAMESPACE, hit.counter).inc()
             yield verdict
+
+    def _checks(self, document: CorpusDocument) -> Iterator[Check]:
+        yield self.licenses
+        prose = document.domain != "code"
+        if self.languages and prose:
+            yield self.languages
+        yield from self.checks[document.domain]
+        if self.toxicity and prose:
+            yield self.toxicity
+
+    def _masked(self, document: CorpusDocument, words: Words, source_text: str) -> Candidate:
+        text, counts = self.personal(document.text) if self.personal else (document.text, {})
+        if not counts:
+            return Candidate(document, words, source_text)
+        for kind, count in counts.items():
+            Metrics.counter(NAMESPACE, f"masked {kind}").inc(count)
+        masked = dataclasses.replace(document, text=text, masked=sum(counts.values()), tokens=count_tokens(text))
+        return Candidate(masked, Words(text), source_text)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import os
 import posixpath
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,17 @@ from tokenmill.pipelines.runs.exit import OK, say
 from tokenmill.pipelines.runs.folder import KINDS, MANIFEST
 from tokenmill.pipelines.transforms.bounded import check_parquet
 from tokenmill.pipelines.transforms.files import absolute, is_local
-from tokenmill.pipelines.transforms.sources import FORMATS, PARQUET, TEXT, Parser, Piece, ends_with, raw_rows
+from tokenmill.pipelines.transforms.sources import (
+    FORMATS,
+    HTML_FILES,
+    PARQUET,
+    TEXT,
+    Parser,
+    Piece,
+    RawRows,
+    ends_with,
+    raw_rows,
+)
 
 HASHED_BYTES = 4_000_000_000
 """Local input up to this size is identified by its content, more (or remote input) by names, sizes and times."""
@@ -68,8 +78,18 @@ class Inputs:
         ]
 
 
-def find(globs: Sequence[str], *, limit: int | None = None) -> Inputs:
+def find(
+    globs: Sequence[str],
+    *,
+    limit: int | None = None,
+    formats: tuple[str, ...] = FORMATS,
+    read: Callable[[Piece, tuple[str, ...] | None, int], RawRows] = raw_rows,
+) -> Inputs:
     """All files that the patterns match, in order of their names; a finished run's folder stands for its data.
+
+    Args:
+        formats: endings of the files that the job reads.
+        read: gives their rows.
 
     Raises:
         UsageError: nothing matches, or a file's format is unknown.
@@ -81,13 +101,13 @@ def find(globs: Sequence[str], *, limit: int | None = None) -> Inputs:
                 {path: (size, time) for path, size, time in map(_about, map(Path, hub_input.fetched(pattern)))}
             )
             continue
-        matched = _match(pattern)
+        matched = _match(pattern, formats)
         if not matched:
             raise UsageError(f"--input {pattern}: no such file")
         found.update({path: (size, time) for path, size, time in matched})
     for path in found:
-        if not ends_with(path, FORMATS):
-            raise UsageError(f"--input {path}: unknown format; known are {', '.join(FORMATS)}")
+        if not ends_with(path, formats):
+            raise UsageError(f"--input {path}: unknown format; known are {', '.join(formats)}")
     names = _names(found)
     paths = list(names)
     hashed = all(is_local(p) for p in paths) and sum(size for size, _ in found.values()) <= HASHED_BYTES
@@ -99,11 +119,11 @@ def find(globs: Sequence[str], *, limit: int | None = None) -> Inputs:
         else:
             stamp = f"{size} bytes, modified {time:.0f}"
         files.append(InputFile(path, names[path], size, stamp))
-    pieces, rows = _pieces(files, counted, limit)
+    pieces, rows = _pieces(files, counted, limit, read)
     return Inputs(tuple(files), tuple(pieces), rows)
 
 
-def _match(pattern: str) -> list[tuple[str, int, float]]:
+def _match(pattern: str, formats: tuple[str, ...]) -> list[tuple[str, int, float]]:
     """(path, bytes, time) of each file. What is there under this very name is taken before it is read as a pattern."""
     if is_local(pattern):
         here = Path(pattern)
@@ -121,7 +141,7 @@ def _match(pattern: str) -> list[tuple[str, int, float]]:
             # Beam looks for `*.jsonl` nowhere, but for `./*.jsonl` here.
             whole = str(here) if here.is_absolute() else f"./{here}"
         else:
-            finished = not ends_with(pattern, FORMATS) and FileSystems.exists(FileSystems.join(pattern, MANIFEST))
+            finished = not ends_with(pattern, formats) and FileSystems.exists(FileSystems.join(pattern, MANIFEST))
             whole = FileSystems.join(pattern, "data", "*.parquet") if finished else pattern
         (result,) = FileSystems.match([whole])
     except Exception as error:
@@ -206,7 +226,10 @@ def _digest(path: str, size: int) -> tuple[str, _Lines]:
 
 
 def _pieces(
-    files: Sequence[InputFile], counted: dict[str, _Lines], limit: int | None
+    files: Sequence[InputFile],
+    counted: dict[str, _Lines],
+    limit: int | None,
+    read: Callable[[Piece, tuple[str, ...] | None, int], RawRows],
 ) -> tuple[list[Piece], int | None]:
     """Work for the readers. With a limit, rows are allotted file by file, in order, until it is reached."""
     pieces: list[Piece] = []
@@ -227,9 +250,9 @@ def _pieces(
         elif left is None:
             pieces += _cut(file, counted.get(file.path))
             if total is not None:
-                if ends_with(file.path, TEXT):
+                if ends_with(file.path, (*TEXT, *HTML_FILES)):
                     total += 1
-                elif ends_with(file.path, (".gz", ".zst")) or file.path not in counted:
+                elif ends_with(file.path, (".gz", ".zst", ".warc")) or file.path not in counted:
                     total = None
                 else:
                     total += counted[file.path].count
@@ -238,7 +261,7 @@ def _pieces(
                 if left == 0:
                     break
                 piece = dataclasses.replace(whole, rows=left)
-                rows = sum(1 for _ in raw_rows(piece, (), COUNTED_LINE))
+                rows = sum(1 for _ in read(piece, (), COUNTED_LINE))
                 pieces.append(piece)
                 total = None if total is None else total + rows
                 left -= rows

@@ -12,8 +12,9 @@ def tried_rows(
     pieces: Iterable[Piece], parser: Parser[Any], max_bytes: int
 ) -> Iterator[tuple[str, Any | RowUnreadable]]:
     """(where it stands, typed row or why there is none) for every row, in input order."""
+    read = getattr(parser, "raw_rows", raw_rows)  # of a parser that knows further formats
     for piece in pieces:
-        for number, values in raw_rows(piece, parser.columns, max_bytes):
+        for number, values in read(piece, parser.columns, max_bytes):
             try:
                 row = values if isinstance(values, RowUnreadable) else parser(values, piece.name, number)
             except RowUnreadable as error:

@@ -25,6 +25,8 @@ JSONL = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.
 TEXT = (".txt", ".md", ".markdown")
 PARQUET = (".parquet",)
 FORMATS = PARQUET + JSONL + TEXT
+HTML_FILES = (".html", ".htm", ".xhtml")
+"""Not among `FORMATS`: only a job that takes the text out of pages reads them."""
 
 _LARGE = 1 << 63
 """A whole number that 64 bits do not hold is at least so large; orjson makes a float of it."""

@@ -30,6 +30,7 @@ SINKS = {
     "AgentTurn": (REFUSED, 3, "problem"),
     "FailedRow": (FAILED, 5, "error"),
     "RowUnreadable": (FAILED, 0, "error"),
+    "NotExtracted": (FAILED, 0, "error"),
     "HarvestFailed": (FAILED, 1, "error"),
     "Missing": (FAILED, 1, "error"),
     "TaskInvalid": (FAILED, 0, "reason"),

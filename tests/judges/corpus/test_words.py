@@ -12,10 +12,21 @@ def told(text: str) -> list[str]:
 
 
 def test_words_are_runs_of_letters_and_digits_and_single_ideographs():
-    assert told("The cat—don't sat, 日本語 on mat9. Ąé\u0301") == [
-        "The", "cat", "don", "t", "sat", "日", "本", "語", "on", "mat9", "Ąé\u0301",
+    assert told("The cat—don't sat, 日本語 on mat9. Ąé\u0301 'so' 1,234.5.") == [
+        "The", "cat", "don't", "sat", "日", "本", "語", "on", "mat9", "Ąé\u0301", "so", "1,234.5",
     ]  # fmt: skip
     assert told("") == told(" …\n") == []
+
+
+def test_tokens_are_words_with_what_joins_them_and_ellipses():
+    tokens = Words("Wait... (no) don't!? 日本 well-known f(x) std::io and/or 2019-20 end--now ").tokens
+    assert [tokens.span(i, i) for i in range(tokens.count)] == [
+        "Wait", "...", "(", "no", ")", "don't", "!", "?", "日", "本", "well", "-", "known", "f(x", ")", "std::io", "and", "/",
+        "or", "2019-20", "end", "-", "-", "now",
+    ]  # fmt: skip
+    assert (tokens.lettered, int(tokens.worded.sum()), Words("a 1 ,").lettered) == (13, 14, 1)
+    assert Words("").tokens.count == Words(" \n").tokens.count == 0
+    assert tokens.hashes[0] == Words("wait").hashes[0]
 
 
 def test_equal_words_have_equal_hashes_whatever_their_case_and_place():
