@@ -97,7 +97,9 @@ class Flag:
             return
         told["metavar"] = f"{{{','.join(self.choices)}}}" if self.choices else self.metavar
         if self.many:
-            told |= {"nargs": "+", "action": "extend"}  # a flag may be repeated
+            told["nargs"] = "+"
+            if self.name.startswith("-"):
+                told["action"] = "extend"  # it may be repeated
         if self.name.startswith("-"):
             parser.add_argument(self.name, dest=self.field, required=self.default is MISSING, **told)
         else:

@@ -65,6 +65,8 @@ def parsed(job, words):
 
 
 def samples(flag):
+    if flag.name == "--source":
+        return [(("web=a", "math=b,c"), ["web=a", "--source", "math=b,c"])]
     return FIELDS.get(flag.field, SAMPLES[flag.type])
 
 
