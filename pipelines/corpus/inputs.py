@@ -17,14 +17,14 @@ def by_domain(sources: Sequence[str]) -> dict[str, list[str]]:
     """`("web=a.warc.gz,b.warc.gz", "math=out/notes")` as patterns by domain.
 
     Raises:
-        ValueError: not of that form.
+        UsageError: not of that form.
     """
     patterns: dict[str, list[str]] = {}
     for source in sources:
         domain, equals, listed = source.partition("=")
         found = [pattern for pattern in listed.split(",") if pattern]
         if not equals or domain not in DOMAINS or not found:
-            raise ValueError(f"{source}: {_FORM}")
+            raise UsageError(f"--source {source}: {_FORM}")
         patterns.setdefault(domain, []).extend(found)
     return patterns
 

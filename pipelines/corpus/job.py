@@ -14,7 +14,7 @@ from tokenmill.judges.corpus.plain import Languages, Toxicity, word_list
 from tokenmill.judges.form.language import UNDETERMINED, code
 from tokenmill.pipelines.corpus import Corpus, build
 from tokenmill.pipelines.corpus.deciding import Deciding, DecidingOptions
-from tokenmill.pipelines.corpus.inputs import by_domain, find_sources
+from tokenmill.pipelines.corpus.inputs import find_sources
 from tokenmill.pipelines.corpus.licences import POLICIES, Licenses
 from tokenmill.pipelines.corpus.parse import CorpusParser, FoundDocument
 from tokenmill.pipelines.corpus.screen import LookAtDocument, Screen
@@ -45,8 +45,6 @@ class CorpusOptions(DecidingOptions):
     input: tuple[str, ...] = of_data(
         name="--source",
         metavar="DOMAIN=GLOB",
-        parse=checked(by_domain),
-        echo=False,
         help="what is read, and of which domain (web, code, math, knowledge): .warc, .warc.gz, .html, Parquet or JSONL with a "
         "column `text` or `html`, .txt, .md, finished runs' folders, hf://datasets/…; may be given several times",
     )

@@ -51,6 +51,8 @@ FIELDS = {
     "engine": [],  # goes with engines
     "engines": [],
     "outcomes": [("timeout=0.05", ["timeout=0.05"])],
+    "licenses": [("by", ["by"])],
+    "near_duplicate": [(0.8, ["0.8"])],
     "levels": [("decline=0.5", ["decline=0.5"])],
     "toolset_size": [("2-5", ["2-5"])],
 }
@@ -65,8 +67,6 @@ def parsed(job, words):
 
 
 def samples(flag):
-    if flag.name == "--source":
-        return [(("web=a", "math=b,c"), ["web=a", "--source", "math=b,c"])]
     return FIELDS.get(flag.field, SAMPLES[flag.type])
 
 
