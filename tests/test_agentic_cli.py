@@ -95,6 +95,31 @@ def test_workers_do_not_change_a_byte(tasks, tmp_path, run):
     assert shards(tmp_path / "one") == shards(tmp_path / "processes")
 
 
+def test_personas_of_ones_own_play_the_user_and_are_on_record(tasks, tmp_path, run):
+    (tmp_path / "mine").mkdir()
+    meta = "---\npatience: 4\nknowledge: Knows ships and harbours.\npreferences: Wants it short.\n---\n"
+    (tmp_path / "mine" / "sailor.md").write_text(f"{meta}Swears like a sailor.\n")
+    (tmp_path / "bare.md").write_text("Swears like a sailor.\n")
+    with play() as server:
+        code, _, errors = run(*trajectories(tasks, tmp_path / "bad", server, "--personas", f"{tmp_path}/bare.md"))
+        assert code == 2 and "needs `patience`" in errors and server.log.requests == 0
+        code, _, errors = run(*trajectories(tasks, tmp_path / "bad", server, "--personas", "nobody"))
+        assert code == 2 and "shipped are anxious_newcomer" in errors
+        flags = ("--personas", f"{tmp_path}/mine,terse_operator", "--limit", 4, "--samples", 2)
+        code, _, errors = run(*trajectories(tasks, tmp_path / "out", server, *flags))
+        assert code == 0, errors
+        said = [body.decode() for body in server.log.bodies]
+        (tmp_path / "mine" / "sailor.md").write_text(f"{meta}Whistles.\n")
+        assert "other settings" in run(*trajectories(tasks, tmp_path / "out", server, *flags))[2]
+    made = rows(tmp_path / "out")
+    names = {row["persona"]["name"].partition("-")[0] for row in made}
+    assert names == {"sailor", "terse_operator"}
+    assert any("Swears like a sailor." in body for body in said)
+    told = {prompt["name"].partition("-")[0] for prompt in manifest(tmp_path / "out")["prompts"]}
+    assert {"own/sailor", "personas/terse_operator"} <= told and "personas/chatty_retiree" not in told
+    assert all(any(name.startswith(("own/sailor", "personas/terse")) for name in row["prompts"]) for row in made)
+
+
 def test_a_kill_in_the_middle_of_trajectories_resumes_from_their_calls(tasks, tmp_path):
     with play() as server:
         server.latency = 0.03

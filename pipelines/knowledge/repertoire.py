@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from tokenmill.pipelines.knowledge.style_pairs import Repertoire, draw_pairs, styles
 from tokenmill.pipelines.knowledge.writing import (
@@ -13,6 +12,7 @@ from tokenmill.pipelines.knowledge.writing import (
     STRATEGY_TEMPLATE,
     TEMPLATE,
 )
+from tokenmill.pipelines.runs.own import own_prompts
 from tokenmill.prompts.own import OwnPrompt, read
 from tokenmill.schemas.flags import UsageError
 
@@ -34,13 +34,10 @@ def repertoire(wanted_styles: Sequence[str], wanted_perspectives: Sequence[str],
     """
     if not (wanted_styles or wanted_perspectives):
         return None
-    own: list[OwnPrompt] = []
     among = Repertoire()
-    chosen = Repertoire(
-        _named("--styles", wanted_styles, ("styles", "strategies"), own) or among.styles,
-        _named("--perspectives", wanted_perspectives, ("perspectives",), own) or among.perspectives,
-        tuple(own),
-    )
+    named, own = own_prompts("--styles", wanted_styles, ("styles", "strategies"), _unlike_a_style)
+    readers, more = own_prompts("--perspectives", wanted_perspectives, ("perspectives",), _unlike_a_style)
+    chosen = Repertoire(named or among.styles, readers or among.perspectives, (*own, *more))
     try:
         styles(chosen)
         draw_pairs(rephrasings, 0, "", among=chosen)
@@ -51,35 +48,11 @@ def repertoire(wanted_styles: Sequence[str], wanted_perspectives: Sequence[str],
     return chosen
 
 
-def _named(flag: str, wanted: Sequence[str], folders: Sequence[str], own: list[OwnPrompt]) -> tuple[str, ...]:
-    """Names of the prompts that are wanted; those from files are added to `own`."""
-    shipped = {name.rpartition("/")[2]: name for folder in folders for name in prompts.names(folder)}
-    found: list[str] = []
-    for word in (part for one in wanted for part in one.split(",") if part):
-        place = Path(word)
-        files = sorted(place.glob("*.md")) if place.is_dir() else [place] if place.suffix == ".md" else []
-        if word in shipped:
-            found.append(shipped[word])
-        elif files:
-            mine = [_own(flag, file) for file in files]
-            own += mine
-            found += [prompt.name for prompt in mine]
-        else:
-            raise UsageError(f"{flag} {word}: no such file or folder with .md files; shipped are {', '.join(shipped)}")
-    return tuple(dict.fromkeys(found))
-
-
-def _own(flag: str, file: Path) -> OwnPrompt:
-    try:
-        prompt = read(str(file), alone="system")
-    except prompts.PromptError as error:
-        raise UsageError(f"{flag} {error}") from None
-    loaded = prompts.load(prompt.name)
-    if len(loaded.parts) != 1 or prompt.placeholders:
-        raise UsageError(f"{flag} {file}: must be one text without placeholders")
-    if not isinstance(loaded.meta.get("brief"), str):
-        raise UsageError(f"{flag} {file}: its front matter needs `brief`: the form in a few words, for the judge")
-    return prompt
+def _unlike_a_style(prompt: prompts.Prompt) -> str:
+    """What is wrong with a style or perspective of the user's."""
+    if isinstance(prompt.meta.get("brief"), str):
+        return ""
+    return "its front matter needs `brief`: the form in a few words, for the judge"
 
 
 def templates(wanted: Sequence[str]) -> tuple[tuple[str, OwnPrompt], ...]:

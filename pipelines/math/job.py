@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 from tokenmill.inference.spec import parse_spec
@@ -13,16 +13,19 @@ from tokenmill.judges.model.disputes import Dispute
 from tokenmill.judges.model.faithfulness import Claims
 from tokenmill.judges.model.voting import REPAIR
 from tokenmill.judges.notes.checks import SourceChecks
+from tokenmill.judges.own import described
 from tokenmill.pipelines.math.dag import SHAPES, STYLES, MathNotes, build
 from tokenmill.pipelines.math.note import WriteNote, foreign
 from tokenmill.pipelines.math.note_request import NOTE, PASSAGE, Part
 from tokenmill.pipelines.math.parse import ProblemParser
 from tokenmill.pipelines.math.translate import Translate
+from tokenmill.pipelines.rollouts.candidates import Candidates
 from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.runs.benchmarks import benchmarks, decontaminate_flag
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command, one
 from tokenmill.pipelines.runs.options import TextOptions, of_writing, roles, too_small
+from tokenmill.pipelines.runs.own import own_candidates, own_candidates_always, own_check, own_checks
 from tokenmill.schemas.flags import checked, positive, shaping
 from tokenmill.schemas.math import NoteTask
 
@@ -65,6 +68,9 @@ class MathOptions(TextOptions):
         512, metavar="N", parse=positive, shapes=True, help="target size of a passage of a document"
     )
     decontaminate: tuple[str, ...] = decontaminate_flag()
+    check: tuple[str, ...] = own_check()
+    candidates: int = own_candidates()
+    candidates_always: bool = own_candidates_always()
 
 
 def job(options: MathOptions) -> Job:
@@ -74,6 +80,7 @@ def job(options: MathOptions) -> Job:
     chosen = roles(options, "writer", *(["judge"] if judge else []))
     parser = ProblemParser(**options.named_columns())
     selected = language_codes(options.languages)
+    own = own_checks(options.check)
     kept_out = benchmarks(options.decontaminate)
     step = WriteNote(
         model=parse_spec(options.llm).model,
@@ -86,6 +93,8 @@ def job(options: MathOptions) -> Job:
         judge=judge,
         dispute=None if judge is None else Dispute(),
         benchmarks=kept_out,
+        own=own,
+        candidates=Candidates(options.candidates, options.candidates_always),
     )
     config = MathNotes(step, options.notes)
     used = [NOTE, PASSAGE, REPAIR, *step.translate.prompt_names, *prompts.names(STYLES), *prompts.names(SHAPES)]
@@ -107,6 +116,7 @@ def job(options: MathOptions) -> Job:
             **shaping(options),
             "languages": list(selected),
             "columns": asdict(parser),
+            **({"checks": described(own)} if own else {}),
             "judge_votes": 0 if judge is None else options.votes,
             "translation": {name: getattr(step.translate, name) for name in ("temperature", "top_p")},
             **asdict(step.request),
@@ -136,7 +146,7 @@ def estimate(step: WriteNote, task: NoteTask) -> tuple[dict[str, Plan], dict[str
             return none, dict(none)
     except ValueError:  # too long for the checks: the row will fail before a call
         return none, dict(none)
-    translated, written, judged = Plan(), Plan(), Plan()
+    translated, written, read, judged = Plan(), Plan(), Plan(), Plan()
     before = ""
     for index, piece in enumerate(chunks):
         if task.is_pair:
@@ -147,7 +157,7 @@ def estimate(step: WriteNote, task: NoteTask) -> tuple[dict[str, Plan], dict[str
             prompt = _tokens(step.translate.messages(part.source, problem.language))
             translated += Plan(1, prompt, round(piece.tokens * 1.1))
             if step.translate.judge is not None:
-                judged += _judged(step.translate.judge, piece.tokens * 2.1)
+                read += _judged(step.translate.judge, piece.tokens * 2.1)
         written += Plan(1, _tokens(step.request(task, part, before)), piece.tokens + GROWTH)
         if step.judge is not None:
             judged += _judged(step.judge, piece.tokens * 2 + GROWTH)
@@ -155,9 +165,14 @@ def estimate(step: WriteNote, task: NoteTask) -> tuple[dict[str, Plan], dict[str
     writer = translated + written
     # A repair also sees the earlier try.
     repair = Plan(writer.calls, writer.prompt + written.completion, writer.completion)
-    expected, most = {"writer": writer}, {"writer": writer + repair.scaled(step.repairs)}
+    usual, drawn = (step.candidates.calls(refused=refused) for refused in (False, True))
+    # The candidates after the first are drawn at once.
+    first = replace(written.scaled(usual), waves=written.depth * min(2, usual))
+    expected, most = {"writer": translated.then(first)}, {"writer": translated + written.scaled(drawn)}
+    most["writer"] += repair.scaled(step.repairs)
     if step.judge is not None:
-        expected["judge"], most["judge"] = judged, judged.scaled(step.repairs + 1)
+        expected["judge"] = read.then(judged.scaled(usual))
+        most["judge"] = (read + judged).scaled(step.repairs + 1) + judged.scaled(drawn - 1)
     return expected, most
 
 

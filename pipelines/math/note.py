@@ -22,9 +22,11 @@ from tokenmill.judges.model.disputes import Dispute
 from tokenmill.judges.model.voting import REPAIR
 from tokenmill.judges.notes.checks import NoteChecks, SourceChecks
 from tokenmill.judges.notes.questions import evidence
+from tokenmill.judges.own import OwnCheck
 from tokenmill.pipelines.math.note_request import NOTE, PASSAGE, NoteRequest, Part, system_part
 from tokenmill.pipelines.math.note_text import Form, render, tidied, to_json
 from tokenmill.pipelines.math.translate import Translate
+from tokenmill.pipelines.rollouts.candidates import ONE, Candidates
 from tokenmill.pipelines.rollouts.chunking import Chunk, chunk, count_tokens, tail
 from tokenmill.pipelines.rollouts.progress import Progress, Refusal
 from tokenmill.pipelines.rollouts.repair import write_and_repair
@@ -68,6 +70,10 @@ class WriteNote:
     source_checks: SourceChecks = field(default_factory=SourceChecks)
     translate: Translate = field(default_factory=Translate)
     checks: NoteChecks = field(default_factory=NoteChecks)
+    own: tuple[OwnCheck, ...] = ()
+    """The user's, which see a note as it is rendered."""
+    candidates: Candidates = ONE
+    """Of each note's first writing."""
     judge: Gaps | None = field(default_factory=Gaps)
     dispute: Dispute | None = field(default_factory=Dispute)
     """Settles which is wrong when notes keep finding another answer than the source; None leaves it open."""
@@ -171,7 +177,9 @@ class WriteNote:
                 answers.append(note.answer)
             return verdicts
 
-        note, verdicts = await write_and_repair(self, write, verify, progress, part.index, unrepairable)
+        note, verdicts = await write_and_repair(
+            self, write, verify, progress, part.index, unrepairable, candidates=self.candidates
+        )
         text = self._rendered(task, note, progress)
         refused = next((v for v in verdicts if v.reason == "source_wrong"), first_refusal(verdicts))
         if text or refused:
@@ -192,6 +200,8 @@ class WriteNote:
             judged=self.judge is not None,
             fields=self._form(task).fields,
         )
+        for own in self.own if text else ():
+            verdicts += await asyncio.to_thread(own, part.text, text, title=task.problem.title)
         if self.judge is not None and first_refusal(verdicts) is None:
             told = await asyncio.to_thread(evidence, part.source, part.answer, note, part.before)
             left_out = "\n".join(("The note says that it left out:", *note.unused)) if note.unused else ""

@@ -17,6 +17,7 @@ from tokenmill.inference.call import Ask, Message
 from tokenmill.judges.rubric.evidence import Evidence
 from tokenmill.judges.rubric.user_role import user_fault
 from tokenmill.prompts.fence import fence
+from tokenmill.prompts.own import OwnPrompt
 from tokenmill.schemas.agentic import AgentTask, ChatMessage, Fact, Persona
 from tokenmill.schemas.answer_schema import BOOLEAN, TEXT, choice, record
 from tokenmill.schemas.draws import digest, pick
@@ -27,8 +28,8 @@ from tokenmill import prompts
 
 USER = "agentic/user"
 PERSONAS = "personas"
-PROMPTS = (USER, REPAIR, *prompts.names(PERSONAS))
-"""Every prompt that a user may be played by."""
+PROMPTS = (USER, REPAIR)
+"""The prompts that a user is played by, beside its persona's."""
 
 GO_ON, DONE, GAVE_UP = "go_on", "done", "gave_up"
 
@@ -56,9 +57,34 @@ class UserTurn:
     """Why the turn cannot be used, one line: no answer kept to the user's part. Empty when it can."""
 
 
-def draw_persona(seed: int, task_id: str, sample: int) -> Persona:
+@dataclass(frozen=True)
+class Personas:
+    """Who may be the user of a try, by the names of the prompts: all that are shipped, or those that a run names."""
+
+    names: tuple[str, ...] = field(default_factory=lambda: tuple(prompts.names(PERSONAS)))
+    own: tuple[OwnPrompt, ...] = ()
+    """Those of them that the user brings."""
+
+    def prompt_of(self, persona: Persona) -> str:
+        """The name of a drawn persona's prompt."""
+        return next(name for name in self.names if name.rpartition("/")[2] == persona.name)
+
+
+def persona_fault(prompt: prompts.Prompt) -> str:
+    """What is wrong with a persona of the user's; empty where nothing is."""
+    patience = prompt.meta.get("patience")
+    if not isinstance(patience, int) or isinstance(patience, bool) or not 1 <= patience <= 100:
+        return (
+            "its front matter needs `patience`: after how many replies without help the user gives up, a number from 1"
+        )
+    if not all(isinstance(prompt.meta.get(name), str) for name in ("knowledge", "preferences")):
+        return "its front matter needs `knowledge` and `preferences`, a sentence each: what the user knows and wants"
+    return ""
+
+
+def draw_persona(seed: int, task_id: str, sample: int, among: Personas | None = None) -> Persona:
     """The persona of one try at a task; its patience varies by one around what the persona says."""
-    prompt = prompts.load(pick(prompts.names(PERSONAS), seed, task_id, sample, "persona"))
+    prompt = prompts.load(pick((among or Personas()).names, seed, task_id, sample, "persona"))
     moved = digest(seed, task_id, sample, "patience") % 3 - 1
     return Persona(
         name=prompt.name.rpartition("/")[2],

@@ -27,10 +27,12 @@ from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command, one
 from tokenmill.pipelines.runs.options import MODELS, check_sampling, model, of_data, roles
+from tokenmill.pipelines.runs.own import own_prompts
 from tokenmill.pipelines.transforms.records import RecordParser
 from tokenmill.schemas.agentic import AgentTask
 from tokenmill.schemas.flags import checked, flag, odd, shaping
 from tokenmill.tools_repo.sandbox.choose import named, sandbox_flag
+from tokenmill.tools_repo.users.simulate import PERSONAS, Personas, persona_fault
 from tokenmill.tools_repo.world.outcomes import Odds
 
 _world = partial(flag, group="the world and the judges")
@@ -74,6 +76,11 @@ class TrajectoriesOptions(TryOptions):
         help="probabilities of what becomes of a valid call: timeout=0.05,partial=0.02 (success has the rest; default: "
         "2% each)",
     )
+    personas: tuple[str, ...] = _world(
+        (),
+        metavar="NAME|DIR",
+        help="users that are simulated: names, files or folders of your own (default: all shipped)",
+    )
     votes: int = _world(
         3, metavar="N", parse=odd, shapes=True, help="the judge's votes on what code cannot decide, odd"
     )
@@ -105,6 +112,7 @@ def job(options: TrajectoriesOptions) -> Job:
         folders = find_domains(options.domain, isolated)
         stamps = [[folder.name, folder.stamp] for folder in folders]
         worlds = DomainWorlds(folders, odds, isolated)
+    users, own = own_prompts("--personas", options.personas, (PERSONAS,), persona_fault)
     kept_out = benchmarks(options.decontaminate)
     step = RunTrajectory(
         models=ModelNames(**{role: parse_spec(given.spec).model for role, given in chosen.items()}),
@@ -114,6 +122,7 @@ def job(options: TrajectoriesOptions) -> Job:
         votes=options.votes,
         seed=options.seed,
         max_tokens=options.answer_tokens(2048),
+        personas=Personas(users, own) if users else Personas(),
         benchmarks=kept_out,
     )
     config = Trajectories(step, options.samples)

@@ -35,7 +35,7 @@ from tokenmill.schemas.draws import digest
 from tokenmill.schemas.tools import dump
 from tokenmill.schemas.verdicts import first_refusal
 from tokenmill.tools_repo.users import simulate
-from tokenmill.tools_repo.users.simulate import SimulatedUser, draw_persona
+from tokenmill.tools_repo.users.simulate import Personas, SimulatedUser, draw_persona
 from tokenmill.tools_repo.world.state_view import span
 
 from tokenmill import prompts
@@ -61,6 +61,8 @@ class RunTrajectory:
     top_p: float | None = 0.95
     max_tokens: int = 2048
     """Length of one of the agent's answers."""
+    personas: Personas = field(default_factory=Personas)
+    """Who may be the user."""
     benchmarks: Benchmarks | None = None
     """A task that holds an item of these is not tried."""
 
@@ -76,7 +78,7 @@ class RunTrajectory:
     async def __call__(self, element: Attempt[AgentTask], ask: Ask) -> Accepted | Rejected:
         meter = Meter(ask)
         task, parts = element.task, (self.seed, element.task.id, element.sample)
-        persona = draw_persona(self.seed, task.id, element.sample)
+        persona = draw_persona(self.seed, task.id, element.sample, self.personas)
         user = SimulatedUser(task, persona, digest(*parts, "user") >> 33)
         made = self.worlds(task, meter, *parts)
         world = await made if inspect.isawaitable(made) else made
@@ -109,7 +111,7 @@ class RunTrajectory:
         used = (
             *agent_turn.PROMPTS[self.protocol],
             simulate.USER,
-            f"{simulate.PERSONAS}/{persona.name}",
+            self.personas.prompt_of(persona),
             *(self.worlds.prompt_names if simulated else ()),
             *(JUDGES if judged.asked else ()),
         )
@@ -149,9 +151,14 @@ class RunTrajectory:
     @property
     def prompt_names(self) -> tuple[str, ...]:
         """Names of all prompts that a trajectory may use."""
-        return tuple(
-            dict.fromkeys((*agent_turn.PROMPTS[self.protocol], *simulate.PROMPTS, *self.worlds.prompt_names, *JUDGES))
+        used = (
+            *agent_turn.PROMPTS[self.protocol],
+            *simulate.PROMPTS,
+            *self.personas.names,
+            *self.worlds.prompt_names,
+            *JUDGES,
         )
+        return tuple(dict.fromkeys(used))
 
     def failed(self, element: Attempt[AgentTask], error: str, message: str) -> FailedRow:
         """The row of `failed/` for an attempt that a simulator, a judge or an endpoint broke: none of it is the agent's fault."""

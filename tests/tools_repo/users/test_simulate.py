@@ -8,9 +8,10 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenmill.prompts.own import OwnPrompt
 from tokenmill.schemas.agentic import ChatMessage, ToolCall, ToolCallFunction
 from tokenmill.tools_repo.users.check import Knowledge, UserCheck
-from tokenmill.tools_repo.users.simulate import PROMPTS, SimulatedUser, draw_persona
+from tokenmill.tools_repo.users.simulate import Personas, SimulatedUser, draw_persona, persona_fault
 
 from tests.fake_ask import FakeAsk
 from tests.tools_repo.agentic_rows import parcel_task
@@ -202,7 +203,7 @@ def test_an_answer_that_is_no_json_is_a_problem_and_not_a_crash():
 def test_personas_are_many_distinct_and_drawn_evenly():
     names = prompts.names("personas")
     made = [prompts.load(name) for name in names]
-    assert len(names) >= 12 and set(names) < set(PROMPTS)
+    assert len(names) >= 12 and not any(map(persona_fault, made))
     for told in ([p.text for p in made], [p.meta["preferences"] for p in made]):
         assert len(set(told)) == len(names)
     assert len({p.meta["knowledge"] for p in made}) > len(names) // 2
@@ -214,6 +215,18 @@ def test_personas_are_many_distinct_and_drawn_evenly():
     assert len({p.patience for p in drawn if p.name == drawn[0].name}) == 3
     assert draw_persona(3, "task/1", 2) == draw_persona(3, "task/1", 2)
     assert any(draw_persona(0, "task/1", s) != drawn[1] for s in range(1, 5))
+
+
+def test_personas_may_be_named_and_brought():
+    text = "---\npatience: 3\nknowledge: Knows ships.\npreferences: Wants it short.\n---\nSwears like a sailor."
+    own = OwnPrompt("own/sailor-1", text, "system")
+    among = Personas(("personas/terse_operator", own.name), (own,))
+    drawn = [draw_persona(0, f"task/{n}", 0, among) for n in range(200)]
+    counts = Counter(persona.name for persona in drawn)
+    assert set(counts) == {"terse_operator", "sailor-1"} and min(counts.values()) > 60
+    sailor = next(persona for persona in drawn if persona.name == "sailor-1")
+    assert (sailor.style, sailor.knowledge) == ("Swears like a sailor.", "Knows ships.") and 2 <= sailor.patience <= 4
+    assert among.prompt_of(sailor) == "own/sailor-1"
 
 
 _WRITTEN = {
