@@ -31,7 +31,7 @@ class Provider:
     unknown: frozenset[str] = frozenset()
     """Parameters that it refuses, and that are left out."""
     batches: bool = False
-    """Whether it has a Batch API like OpenAI's."""
+    """Whether it has a Batch API: like OpenAI's, or Anthropic's own."""
     schemas: Schemas = "json_schema"
     """How it is told what form an answer must have: by the schema, only that it is to be JSON, or in words alone."""
 
@@ -40,7 +40,7 @@ _SAMPLERS = frozenset({"repeat_penalty", "min_p"})
 _COMPLETION = {"max_tokens": "max_completion_tokens"}
 
 PROVIDERS: dict[str, Provider] = {
-    "anthropic": Provider("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "anthropic", "x-api-key"),
+    "anthropic": Provider("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "anthropic", "x-api-key", batches=True),
     "azure": Provider("", "AZURE_OPENAI_API_KEY", header="api-key", batches=True, names=_COMPLETION, unknown=_SAMPLERS),
     "cerebras": Provider("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", names=_COMPLETION, unknown=_SAMPLERS),
     "deepinfra": Provider("https://api.deepinfra.com/v1/openai", "DEEPINFRA_API_KEY"),

@@ -132,7 +132,7 @@ def parse_spec(text: str) -> ModelSpec:
     if colon and scheme in PROVIDERS:
         options = _remote_options(text, query)
         if "batch" in dict(options) and not PROVIDERS[scheme].batches:
-            raise _wrong(text, f"{scheme} has no Batch API like OpenAI's; leave out ?batch")
+            raise _wrong(text, f"{scheme} has no Batch API that we speak; leave out ?batch")
         named = _join(f"{scheme}:{body}", options)
         return ModelSpec("provider", _name(text, body), None, options, named, provider=scheme)
     if colon and scheme == "vllm":

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Set
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,8 @@ class BatchApi:
         """
         self.base_url = base_url
         self.patience = patience
+        self.ahead = 0.0
+        """Seconds by which the endpoint's clock is ahead of ours, as its last reply says."""
         self._headers = dict(headers)
         self._opened: aiohttp.ClientSession | None = None
 
@@ -70,7 +74,7 @@ class BatchApi:
         }
         return str((await self._ask("POST", "/batches", json=made, once=True))["id"])
 
-    async def find(self, part: str, since: float) -> str | None:
+    async def find(self, part: str, since: float, calls: Set[str], known: Set[str]) -> str | None:
         after = ""
         for _ in range(_PAGES):
             page = await self._ask("GET", f"/batches?limit=100{f'&after={after}' if after else ''}")
@@ -118,9 +122,12 @@ class BatchApi:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, 20.0)
 
+    def _results_at(self, name: str) -> str:
+        return f"/files/{name}/content"
+
     async def _content(self, name: str) -> AsyncIterator[bytes]:
         """The lines of a file; too long ones are left out. A file that is not there any more has none."""
-        async with self._session.get(f"{self.base_url}/files/{name}/content", allow_redirects=False) as answer:
+        async with self._session.get(self.base_url + self._results_at(name), allow_redirects=False) as answer:
             if answer.status in (404, 410):
                 return
             answer.raise_for_status()
@@ -140,7 +147,14 @@ class BatchApi:
                 yield redacted_json(held)
 
     async def _ask(
-        self, method: str, path: str, *, json: Any = None, form: Any = None, once: bool = False
+        self,
+        method: str,
+        path: str,
+        *,
+        json: Any = None,
+        form: Any = None,
+        once: bool = False,
+        headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         """A reply's JSON. What may be asked twice is, until the patience is over.
 
@@ -152,7 +166,11 @@ class BatchApi:
         while True:
             try:
                 data = {"data": form()} if form is not None else {"json": json} if json is not None else {}
-                async with self._session.request(method, self.base_url + path, allow_redirects=False, **data) as answer:
+                asking = self._session.request(
+                    method, self.base_url + path, allow_redirects=False, headers=headers, **data
+                )
+                async with asking as answer:
+                    self._clock(answer.headers.get("Date", ""))
                     content = b""
                     while len(content) < _MAX_REPLY and (piece := await answer.content.read(_MAX_REPLY)):
                         content += piece
@@ -182,6 +200,11 @@ class BatchApi:
                 )
             await asyncio.sleep(pause)
             pause = min(2 * pause, 20.0)
+
+    def _clock(self, date: str) -> None:
+        """Learn by how much the endpoint's clock is ahead of ours."""
+        with contextlib.suppress(ValueError, TypeError):
+            self.ahead = parsedate_to_datetime(date).timestamp() - time.time()
 
 
 def _number(value: Any) -> float:

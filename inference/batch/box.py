@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -36,8 +36,13 @@ class Box(Protocol):
         """
         ...
 
-    async def find(self, part: str, since: float) -> str | None:
-        """The id of the batch that a part put in after `since` (seconds since the epoch) has become."""
+    async def find(self, part: str, since: float, calls: Set[str], known: Set[str]) -> str | None:
+        """The id of the batch that a part put in after `since` (seconds since the epoch) has become.
+
+        Args:
+            calls: addresses of the part's calls, for endpoints at which a batch cannot bear the part's name.
+            known: ids of the batches that other parts have become.
+        """
         ...
 
     async def look(self, batch: str) -> Progress: ...

@@ -161,7 +161,7 @@ class Desk:
                 batch, problem = None, str(error)
                 while batch is None and time.time() < asked + SETTLE:
                     await asyncio.sleep(min(1.0, SETTLE / 10))
-                    batch = await counter.box.find(name, asked)
+                    batch = await counter.box.find(name, asked, addresses, self._known())
         if batch is None:  # it was not made: the next round sends its calls in another part
             await self._forget(name)
             self._unmade += 1
@@ -194,11 +194,16 @@ class Desk:
             if part.batch or not (part.abandoned or part.mine):
                 continue
             box = self._boxes[part.box].box
-            batch = await box.find(part.name, part.tried) if part.tried else None
+            calls = self.ledger.lines(part.name).keys()
+            batch = await box.find(part.name, part.tried, calls, self._known()) if part.tried else None
             if batch is not None:
                 self.ledger.sent(part.name, batch)
             elif time.time() > part.tried + SETTLE:
                 await self._forget(part.name)
+
+    def _known(self) -> set[str]:
+        """The batches that parts have become."""
+        return {part.batch for part in self.ledger.parts(self._boxes)} - {""}
 
     # Waiting
 

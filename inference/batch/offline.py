@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence, Set
 from pathlib import Path
 
 from tokenmill.inference.batch.box import Progress
@@ -38,7 +38,7 @@ class RunBatch:
         arriving.replace(self._file(part, "jsonl"))
         return part
 
-    async def find(self, part: str, since: float) -> str | None:
+    async def find(self, part: str, since: float, calls: Set[str], known: Set[str]) -> str | None:
         return part if self._file(part, "jsonl").exists() else None
 
     async def look(self, batch: str) -> Progress:

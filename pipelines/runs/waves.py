@@ -14,6 +14,7 @@ from tokenmill.inference.batch.api import BatchApi
 from tokenmill.inference.batch.desk import Counter, Desk, Policy
 from tokenmill.inference.batch.ledger import Ledger, ledger_path
 from tokenmill.inference.batch.lines import MOST_BYTES, MOST_REQUESTS
+from tokenmill.inference.batch.messages import MessageBatches
 from tokenmill.inference.batch.offline import ByHand, RunBatch
 from tokenmill.inference.batch.spool import collected, give_up
 from tokenmill.inference.roles import Models
@@ -99,7 +100,8 @@ class Waves:
             if not spec.managed:
                 endpoint = player.endpoint
                 address = f"{endpoint.name} {spec.option('key') or ''}".strip()
-                api = BatchApi(endpoint.name, endpoint.client.identity, self.models.patience)
+                makes = MessageBatches if spec.provider == "anthropic" else BatchApi
+                api = makes(endpoint.name, endpoint.client.identity, self.models.patience)
                 counters[name] = Counter(f"{address} {spec.model}", api, _policy(spec))
             elif given := spec.option("batch"):
                 counters[name] = Counter(f"{given} {spec.model}", ByHand(Path(given), ()), _policy(spec))
