@@ -50,6 +50,9 @@ class CorpusDocument:
         "128 bits, hexadecimal, of the text that it was written from, or else of its own text as read: rows of one "
         "lineage are exposures of one source"
     )
+    source_rows: int = column(
+        "rows of this corpus that are of the same lineage, this one included: one epoch shows the source so often"
+    )
     tokens: int = column("about how many tokens `text` has")
     masked: int = column("pieces of personal data that became placeholders")
     quality: float | None = column("score of the learnt quality model in [0, 1]; null where none was given")

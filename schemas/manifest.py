@@ -67,6 +67,9 @@ class Manifest:
     benchmarks: dict[str, dict[str, int]] | None = None
     """By benchmark that `--decontaminate` names, `{"items": n, "too_short": n, "refused": n}`: its items, those of them that are
     too short to be looked for, and the rows refused for holding one; None where none was named."""
+    strata: list[dict[str, Any]] | None = None
+    """Of a corpus, `{"domain": ..., "source_rows": n, "least_tokens": n, "rows": n, "tokens": n}`, ...: what is in `data/` by
+    domain, rows of one source, and length; None for other rows."""
     stages: list[dict[str, Any]] = field(default_factory=list)
     """Where the run ends a chain of several, the runs before it: `{"name": "agents", "folder": ..., "counts": {...},
     "reasons": {...}, "errors": {...}, "calls": {...}}`, ..."""

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tokenmill.training.data.mixture_file import read_mixture
 
 from tests.outputs import manifest, rows
 from tokenmill import cli
@@ -132,6 +133,26 @@ def alone(sources, tmp_path_factory):
     out = tmp_path_factory.mktemp("alone") / "out"
     assert cli.main([*command(sources, out, "--direct_running_mode=in_memory")]) == 0
     return shards(out)
+
+
+def test_a_mixture_is_written_for_the_loader_and_again_in_a_moment(sources, tmp_path, run):
+    out = tmp_path / "out"
+    shares = ("--mixture", "web=.75,knowledge=.25", "--exposures", 8)
+    assert run(*command(sources, out, *shares, "--tokens", 4000))[0] == 0
+    told = manifest(out)["strata"]
+    kept = rows(out)
+    for domain in ("web", "knowledge"):
+        mine = [row["tokens"] for row in kept if row["domain"] == domain]
+        assert sum(one["tokens"] for one in told if one["domain"] == domain) == sum(mine)
+    found, tokens = read_mixture(out)
+    assert tokens == 4000 and {source.name: source.weight for source in found} == {"web": 0.75, "knowledge": 0.25}
+    assert sum(source.shards.rows for source in found) == len(kept)
+    before = shards(out)
+    assert run(*command(sources, out, "--mixture", "web=1", "--tokens", "1K"))[0] == 0 and shards(out) == before
+    assert len(read_mixture(out)[0]) == 1
+    code, _, err = run(*command(sources, out, *shares, "--tokens", "10M"))
+    assert code == 2 and "knowledge=0.25 of 10,000,000 tokens" in err.strip().splitlines()[-1]
+    assert run(*command(sources, out, "--mixture", "web=1"))[0] == 2
 
 
 TWO = ("--direct_running_mode=multi_processing", "--direct_num_workers=2")

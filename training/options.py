@@ -11,6 +11,7 @@ from typing import Any
 
 from tokenmill.training.checkpoint import CheckpointError, read_config
 from tokenmill.training.data.mixture import Source, parse_source
+from tokenmill.training.data.mixture_file import read_mixture
 from tokenmill.training.data.rows import InputError
 from tokenmill.training.loop import LoopSettings
 from tokenmill.training.model import PRESETS, ModelConfig, Yarn, preset
@@ -47,7 +48,6 @@ def add_flags(parser: argparse.ArgumentParser, defaults: dict[str, Any]) -> None
         "--data",
         nargs="+",
         metavar="DIR",
-        required=True,
         help="run or folder of Parquet files: [NAME:]DIR[@EPOCHS|=WEIGHT]",
     )
     parser.add_argument(
@@ -101,7 +101,16 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> tuple[
 
 
 def _job(flags: argparse.Namespace) -> Job:
-    sources = tuple(parse_source(text) for text in flags.data)
+    mixture: Path | None = getattr(flags, "mixture", None)
+    if bool(flags.data) == bool(mixture):
+        raise InputError(
+            "--data: name what to train on" + (", or --mixture, not both" if hasattr(flags, "mixture") else "")
+        )
+    if mixture is not None:
+        sources, tokens = read_mixture(mixture, flags.phase)
+        flags.tokens = flags.tokens or tokens
+    else:
+        sources = tuple(parse_source(text) for text in flags.data)
     weighted = [source.weight is not None for source in sources]
     if any(weighted) and flags.tokens is None:
         raise InputError("--tokens: give the length of the run, sources with weights have no end")

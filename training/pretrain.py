@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
 from tokenmill.training.checkpoint import CheckpointError
 from tokenmill.training.data.mixture import TextEncoder
@@ -24,6 +25,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m tokenmill.training.pretrain", description="Pre-train on Parquet shards."
     )
     add_flags(parser, {"lr": 2e-3})
+    parser.add_argument(
+        "--mixture",
+        type=Path,
+        metavar="FILE",
+        help="mixture.json of a corpus, in place of --data; it says the tokens, too",
+    )
+    parser.add_argument("--phase", default="", metavar="NAME", help="of the mixture (default: its first)")
     job, flags = parse(parser, argv)
     try:
         with start(job.device) as context:

@@ -15,6 +15,7 @@ from tokenmill.pipelines.corpus.clean import ExtractAndFilter
 from tokenmill.pipelines.corpus.deciding import Deciding
 from tokenmill.pipelines.corpus.portions import portions_of
 from tokenmill.pipelines.corpus.screen import Screen
+from tokenmill.pipelines.corpus.weigh import Weigh
 from tokenmill.pipelines.transforms.flow import Flow
 from tokenmill.schemas.corpus import CorpusDocument, RefusedDocument
 
@@ -41,4 +42,5 @@ def build(config: Corpus, flow: Flow) -> None:
     )
     decisions = cleaned.prints | "Decide" >> config.deciding.decide(flow.folder) if config.deciding else None
     kept, dropped = cleaned.portions | "Apply decisions" >> ApplyDecisions(flow.folder, decisions)
+    kept = kept | "Weigh" >> beam.ParDo(Weigh()).with_output_types(CorpusDocument)
     flow.write(CorpusDocument, RefusedDocument, kept, [cleaned.rejected, dropped], [cleaned.failed])

@@ -81,13 +81,17 @@ def decided(document: CorpusDocument, decisions: Iterable[Decision]) -> CorpusDo
         similarity = drop.similarity if drop.similarity >= 0 else None
         said = Screening(drop.check, False, 1 - (similarity or 0.0), drop.reason, drop.detail, drop.quote)
         return refused(document, said, drop.of, similarity)
+    rows = max((one.source_rows for one in ordered), default=0)
+    document = dataclasses.replace(document, source_rows=rows or document.source_rows)
     cuts = sorted({cut for one in ordered for cut in one.cuts}, reverse=True)
     if not cuts:
         return document
     text = document.text
     for start, end in cuts:
         text = text[:start] + text[end:]
-    said = Screening(ordered[0].check, True, 1.0, "", f"{len(cuts)} passages taken out", "")
+    said = Screening(
+        next(one.check for one in ordered if one.cuts), True, 1.0, "", f"{len(cuts)} passages taken out", ""
+    )
     return dataclasses.replace(document, text=text, tokens=count_tokens(text), verdicts=[*document.verdicts, said])
 
 

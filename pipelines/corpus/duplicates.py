@@ -1,4 +1,5 @@
-"""Which documents repeat others: same address, same text, nearly the same text, passages of 50 words and more.
+"""Which documents repeat others: same address, same text, nearly the same text, the same source in too many words, passages of
+50 words and more.
 
     decisions = prints | DecideDuplicates(folder)
 
@@ -21,6 +22,7 @@ from tokenmill.pipelines.corpus.packed import Block, by_portion, by_row, each, p
 from tokenmill.pipelines.corpus.portions import Decision as RowDecision
 from tokenmill.pipelines.corpus.prints import Beside, KeepPrints, prints_of, records_of
 from tokenmill.pipelines.corpus.settle import Settle
+from tokenmill.pipelines.corpus.sources import CountSources
 from tokenmill.pipelines.corpus.spans import FindPassages
 
 ADDRESS, TEXT, NEAR = "same_address", "exact_duplicate", "near_duplicate"
@@ -30,7 +32,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 class DecideDuplicates(beam.PTransform[Any, Any]):
-    """Prints -> RowDecision, for every document that is dropped or cut because it repeats another.
+    """Prints -> RowDecision, for every document that is dropped or cut because it repeats another, and for rows of one source.
 
     Args:
         folder: where the clean files are; gets the signatures.
@@ -58,10 +60,11 @@ class DecideDuplicates(beam.PTransform[Any, Any]):
         dropped = (copied, near, addressed) | "Dropped" >> beam.Flatten()
         by_kept = dropped | "By kept row" >> each(_by_kept)
         decided = (parts, by_kept) | "To the kept" >> Beside() | "Name the kept" >> each(decisions, gives=RowDecision)
+        again, told = (parts, urls, texts, near) | "Left" >> Beside() | "Same source" >> CountSources(count)
         if not self.copies:
-            return decided
-        passages = (parts, urls, texts, near) | "Passages" >> FindPassages(self.folder, count, self.copies)
-        return (decided, passages) | "Decided" >> beam.Flatten()
+            return (decided, told) | "Decided" >> beam.Flatten()
+        passages = (parts, urls, texts, near, again) | "Passages" >> FindPassages(self.folder, count, self.copies)
+        return (decided, told, passages) | "Decided" >> beam.Flatten()
 
 
 class _Follow(beam.PTransform[Any, Any]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,11 +17,14 @@ from tokenmill.pipelines.corpus import Corpus, build
 from tokenmill.pipelines.corpus.deciding import Deciding, DecidingOptions
 from tokenmill.pipelines.corpus.inputs import find_sources
 from tokenmill.pipelines.corpus.licences import POLICIES, Licenses
+from tokenmill.pipelines.corpus.mixing import MixingOptions, mix
 from tokenmill.pipelines.corpus.parse import CorpusParser, FoundDocument
 from tokenmill.pipelines.corpus.screen import LookAtDocument, Screen
+from tokenmill.pipelines.corpus.weigh import strata
 from tokenmill.pipelines.runs.benchmarks import Benchmarks, benchmarks
+from tokenmill.pipelines.runs.exit import OK
 from tokenmill.pipelines.runs.job import PACKAGES, Job, Plan
-from tokenmill.pipelines.runs.launch import Command, one
+from tokenmill.pipelines.runs.launch import Command, launch
 from tokenmill.pipelines.runs.options import of_checking, of_data
 from tokenmill.schemas.flags import UsageError, checked, more_than_zero, shaping
 
@@ -39,7 +43,7 @@ def language_codes(text: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorpusOptions(DecidingOptions):
+class CorpusOptions(MixingOptions, DecidingOptions):
     """What `corpus` may be given."""
 
     input: tuple[str, ...] = of_data(
@@ -117,6 +121,7 @@ def job(options: CorpusOptions) -> Job:
         prompts=(),
         config={**shaping(options), **_config(screen), **(deciding.config if deciding else {})},
         benchmarks=kept_out,
+        measured=lambda counters: {"strata": strata(counters)},
         found=find_sources(options.input, limit=options.limit),
         packages=(*PACKAGES, "resiliparse", "fastwarc", "google-re2", "numpy"),
     )
@@ -135,7 +140,13 @@ def _config(screen: Screen) -> dict[str, Any]:
     }
 
 
-COMMAND = Command("corpus", CorpusOptions, one(job))
+def begin(options: CorpusOptions, beam_args: Sequence[str]) -> int:
+    """Assemble the corpus, then say what a training run reads of it; the exit code."""
+    code = launch(job(options), options, beam_args)
+    return mix(options) if code == OK and options.mixture and not (options.estimate or options.preview) else code
+
+
+COMMAND = Command("corpus", CorpusOptions, begin)
 
 
 def estimate(found: FoundDocument) -> tuple[dict[str, Plan], dict[str, Plan]]:

@@ -80,6 +80,7 @@ class CorpusParser:
             synthetic=bool(written_from),
             source_id=plain(values.get("source_id")) if written_from else "",
             lineage=lineage_of(written_from or text) if not raw else "",
+            source_rows=1,
             tokens=0,
             masked=0,
             quality=None,

@@ -72,6 +72,8 @@ class Decision(NamedTuple):
     """Measured, in [0, 1]; negative for none."""
     cuts: tuple[tuple[int, int], ...] = ()
     """[start, end) in characters that are taken out of the text."""
+    source_rows: int = 0
+    """See `CorpusDocument`; 0 where the decision does not say."""
 
 
 def row_key(portion: int, row: int) -> int:

@@ -66,6 +66,8 @@ class SignDocuments:
                     signatures.address("" if one.document.synthetic else one.document.url) for one in batch
                 ),
                 "content": _halves(signatures.content(one.document.text) for one in batch),
+                "source": np.array([int(one.document.lineage[:16], 16) for one in batch], np.uint64),
+                "synthetic": np.array([one.document.synthetic for one in batch], bool),
                 "words": np.array([one.words.count for one in batch], np.uint32),
                 "bands": signatures.bands(values),
                 "sketch": signatures.sketch(values),

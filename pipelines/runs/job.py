@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -92,6 +92,8 @@ class Job:
     counts: Callable[[dict[str, int], Counted], dict[str, int]] = lambda counts, column: {}
     """What else the manifest counts, or counts differently: of its counts, and of `column(kind, name)`, how often each
     value of a column occurs in the rows of a kind."""
+    measured: Callable[[Mapping[str, int]], dict[str, Any]] = lambda counters: {}
+    """Further fields of the manifest, of the counters of the pipeline."""
     batches: bool = True
     """Whether its rows may wait for one another's answers: what is asked for one row must not depend on those of others."""
     notes: tuple[str, ...] = ()

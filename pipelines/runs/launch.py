@@ -265,6 +265,7 @@ def _run(
         calls=described_calls(job.roles, counters, load_prices(options.prices)),
         spent={"tokens": spent, "shared": bool(options.account)},
         benchmarks=None if job.benchmarks is None else job.benchmarks.found(counters),
+        **job.measured(counters),
     )
     from tokenmill.pipelines.runs.finish import finish  # what it needs takes a while to import
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from tokenmill.training.data.selection import ALL, Selection
 
 WANTED = ("text", "messages", "tools")
 
@@ -28,6 +29,8 @@ class Shards:
     group_rows: tuple[tuple[int, ...], ...]
     """Rows of each row group, per file."""
     columns: tuple[str, ...]
+    selection: Selection = ALL
+    """Which of their rows are read; `group_rows` counts these."""
 
     @cached_property
     def groups(self) -> tuple[tuple[int, int, int], ...]:
@@ -48,7 +51,11 @@ class Shards:
         file, index, rows = self.groups[group]
         try:
             with pq.ParquetFile(self.files[file]) as parquet:
-                found = parquet.read_row_group(index, columns=list(self.columns)).to_pylist()
+                wanted = [*self.columns, *self.selection.columns]
+                table = parquet.read_row_group(index, columns=wanted)
+                if self.selection.conditions:
+                    table = table.filter(pa.array(self.selection.mask(table))).select(list(self.columns))
+                found = table.to_pylist()
         except (OSError, pa.ArrowException) as error:
             raise InputError(f"{self.files[file]}: {error}") from error
         if len(found) != rows:
@@ -57,7 +64,8 @@ class Shards:
 
     def fingerprint(self) -> list[Any]:
         """Tells whether these are the same shards: a resumed run must not go on with others."""
-        return [[file.name, list(sizes)] for file, sizes in zip(self.files, self.group_rows, strict=True)]
+        files: list[Any] = [[file.name, list(sizes)] for file, sizes in zip(self.files, self.group_rows, strict=True)]
+        return [*files, self.selection.described()] if self.selection.conditions else files
 
 
 def find_files(path: Path) -> list[Path]:
@@ -72,13 +80,22 @@ def find_files(path: Path) -> list[Path]:
     raise InputError(f"{path}: holds no Parquet files, nor does its data/")
 
 
-def open_shards(files: Sequence[Path]) -> Shards:
-    """Reads the files' footers only. Raises `InputError` when a file has neither `text` nor `messages`, or none has rows."""
+def open_shards(files: Sequence[Path], selection: Selection = ALL) -> Shards:
+    """Reads the files' footers, and the columns by which rows are selected. Raises `InputError` when a file has neither `text`
+    nor `messages`, lacks such a column, or none has rows."""
     group_rows, columns = [], None
     for file in files:
         try:
             with pq.ParquetFile(file) as parquet:
                 metadata, names = parquet.metadata, parquet.schema_arrow.names
+                sizes = [metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)]
+                if missing := set(selection.columns) - set(names):
+                    raise InputError(f"{file}: has no column `{missing.pop()}`")
+                if selection.conditions:
+                    by = list(selection.columns)
+                    sizes = [
+                        int(selection.mask(parquet.read_row_group(g, columns=by)).sum()) for g in range(len(sizes))
+                    ]
         except (OSError, pa.ArrowException) as error:
             raise InputError(f"{file}: {error}") from error
         found = tuple(name for name in WANTED if name in names)
@@ -89,8 +106,8 @@ def open_shards(files: Sequence[Path]) -> Shards:
         if columns not in (None, found):
             raise InputError(f"{file}: has columns {', '.join(found)}, other files {', '.join(columns)}")
         columns = found
-        group_rows.append(tuple(metadata.row_group(g).num_rows for g in range(metadata.num_row_groups)))
-    shards = Shards(tuple(files), tuple(group_rows), columns or ())
+        group_rows.append(tuple(sizes))
+    shards = Shards(tuple(files), tuple(group_rows), columns or (), selection)
     if not shards.rows:
         raise InputError(f"{files[0].parent if files else 'the data'}: holds no rows")
     return shards

@@ -11,9 +11,12 @@ from tokenmill.pipelines.corpus.portions import BATCH, Candidate, clean_file, ro
 from tokenmill.pipelines.corpus.prints import Prints, SignDocuments
 from tokenmill.schemas.columns import to_table
 from tokenmill.schemas.corpus import CorpusDocument
+from tokenmill.schemas.draws import digest
 
 
-def document(id: str, text: str, *, domain: str = "web", url: str = "", synthetic: bool = False) -> CorpusDocument:
+def document(
+    id: str, text: str, *, domain: str = "web", url: str = "", synthetic: bool = False, lineage: str = ""
+) -> CorpusDocument:
     blank = dict.fromkeys(("title", "date", "license", "source", "given_id", "source_id"), "")
     return CorpusDocument(
         id=id,
@@ -24,7 +27,8 @@ def document(id: str, text: str, *, domain: str = "web", url: str = "", syntheti
         source_file="web/a.jsonl",
         source_row=0,
         synthetic=synthetic,
-        lineage=id,
+        lineage=lineage or f"{digest(id):016x}" * 2,
+        source_rows=1,
         tokens=len(text) // 4,
         masked=0,
         quality=None,
