@@ -151,7 +151,7 @@ def test_a_mixture_is_written_for_the_loader_and_again_in_a_moment(sources, tmp_
     assert run(*command(sources, out, "--mixture", "web=1", "--tokens", "1K"))[0] == 0 and shards(out) == before
     assert len(read_mixture(out)[0]) == 1
     code, _, err = run(*command(sources, out, *shares, "--tokens", "10M"))
-    assert code == 2 and "knowledge=0.25 of 10,000,000 tokens" in err.strip().splitlines()[-1]
+    assert code == 2 and "web=0.75 of 10,000,000 tokens" in err.strip().splitlines()[-1]
     assert run(*command(sources, out, "--mixture", "web=1"))[0] == 2
 
 
