@@ -34,11 +34,8 @@ def figures_of(source: str, text: str, source_tokens: int = 0) -> dict[str, Any]
 
 def copy_rate(source: str, text: str) -> float:
     """Share of the n-grams of a text, each counted as often as it occurs, that its source has."""
-    there, copied, all_ = frozenset(_ngrams(source)), 0, 0
-    for gram in _ngrams(text):
-        all_ += 1
-        copied += gram in there
-    return round(copied / all_, 4) if all_ else 0.0
+    there, grams = frozenset(_ngrams(source)), list(_ngrams(text))
+    return round(sum(map(there.__contains__, grams)) / len(grams), 4) if grams else 0.0
 
 
 def with_similarity(table: pa.Table) -> pa.Table:

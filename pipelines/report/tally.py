@@ -154,7 +154,7 @@ def _count_batch(rows: Rows, batch: pa.RecordBatch) -> None:
         if "source_text" in names and _is_string(batch.column("source_text").type):
             _count_ratios(rows.ratios, written, pc.utf8_length(batch.column("source_text")))
     if "minor_faults" in names:
-        rows.minor += pc.sum(pc.greater(batch.column("minor_faults"), 0)).as_py() or 0
+        rows.minor += int(np.count_nonzero(_numbers(batch.column("minor_faults")) > 0))
     if "verdicts" in names:
         rows.repaired += _count_verdicts(rows.scores, batch.column("verdicts"))
 
@@ -167,8 +167,7 @@ def _count_values(counter: Counter[str], column: pa.Array) -> None:
 
 
 def _count_ratios(bins: np.ndarray, written: pa.Array, source: pa.Array) -> None:
-    a = np.asarray(pc.fill_null(written, 0), float)
-    b = np.asarray(pc.fill_null(source, 0), float)
+    a, b = _numbers(written), _numbers(source)
     ratios = a[b > 0] / b[b > 0]
     np.add.at(bins, np.minimum((ratios / RATIO_STEP).astype(np.int64), len(bins) - 1), 1)
 
@@ -179,8 +178,8 @@ def _count_verdicts(scores: dict[str, Scores], column: pa.Array) -> int:
         return 0
     verdicts = pc.list_flatten(column)
     checks = np.asarray(verdicts.field("check").cast(pa.string()).to_pylist(), object)
-    passed = np.asarray(pc.fill_null(verdicts.field("passed"), False), bool)
-    score = np.asarray(pc.fill_null(verdicts.field("score").cast(pa.float64()), np.nan), float)
+    passed = _numbers(verdicts.field("passed").cast(pa.uint8())) > 0
+    score = _numbers(verdicts.field("score"), np.nan)
     known = np.isfinite(score)
     bins = np.clip((np.where(known, score, 0) * SCORE_BINS).astype(np.int64), 0, SCORE_BINS - 1)
     for check in set(checks[known].tolist()):
@@ -190,8 +189,18 @@ def _count_verdicts(scores: dict[str, Scores], column: pa.Array) -> int:
         of_check = known & (checks == check)
         counted.passed += np.bincount(bins[of_check & passed], minlength=SCORE_BINS)
         counted.refused += np.bincount(bins[of_check & ~passed], minlength=SCORE_BINS)
-    parents = np.asarray(pc.list_parent_indices(column))
+    parents = _numbers(pc.list_parent_indices(column))
     return len(np.unique(parents[~passed]))
+
+
+def _numbers(column: pa.Array, otherwise: float = 0.0) -> np.ndarray:
+    """A column of numbers as float64, with `otherwise` in the place of nulls. Arrow's own way imports pandas first."""
+    column = column.cast(pa.float64())
+    numbers = np.frombuffer(column.buffers()[1] or b"", np.float64)[column.offset :][: len(column)]
+    if not column.null_count:
+        return numbers
+    there = np.from_dlpack(pc.is_valid(column).cast(pa.uint8()))
+    return np.where(there > 0, numbers, otherwise)
 
 
 def _is_string(kind: pa.DataType) -> bool:

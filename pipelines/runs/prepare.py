@@ -25,7 +25,6 @@ def prepared() -> Iterator[None]:
 
 def _prepare() -> None:
     with contextlib.suppress(Exception):  # `finish` will say what is wrong
-        import datasets  # noqa: F401
         from huggingface_hub import DatasetCardData  # noqa: F401
         from tokenmill.pipelines.report import templates
         from tokenmill.pipelines.runs import finish  # noqa: F401

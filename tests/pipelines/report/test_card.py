@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -14,12 +15,13 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from tokenmill.pipelines.report import formatting
 from tokenmill.pipelines.report.card import write_card
-from tokenmill.pipelines.report.card_metadata import size_category
+from tokenmill.pipelines.report.card_metadata import features, size_category
 from tokenmill.pipelines.report.licenses import HUB_LICENSES, hub_license, license_metadata, obligations
 from tokenmill.pipelines.report.masking import masked, masked_command, masked_text
 from tokenmill.pipelines.report.survey import survey_run
 from tokenmill.pipelines.transforms.sinks import write_parquet
-from tokenmill.schemas.columns import column, to_table
+from tokenmill.schemas import agentic, gym
+from tokenmill.schemas.columns import arrow_schema, column, to_table
 from tokenmill.schemas.knowledge import RefusedRephrasing, Rephrasing
 
 from tests.pipelines.report import finished_run
@@ -84,6 +86,15 @@ class TestLoading:
         for info, folder in zip(front_matter(out)["dataset_info"], ("data", "rejected"), strict=True):
             schema = pq.read_schema(next((out / folder).iterdir()))
             assert datasets.Features._from_yaml_list(info["features"]) == datasets.Features.from_arrow_schema(schema)
+
+    def test_columns_are_declared_as_datasets_would(self, datasets):
+        odd = pa.struct([("many", pa.list_(pa.list_(pa.int64()))), ("when", pa.timestamp("s"))])
+        schemas = [
+            *map(arrow_schema, (Rephrasing, agentic.Trajectory, agentic.AgentTask, gym.RatedTask)),
+            pa.schema([("odd", odd)]),
+        ]
+        for schema in schemas:
+            assert features(schema) == datasets.Features.from_arrow_schema(schema)._to_yaml_list()
 
     def test_the_declared_sizes_are_those_of_the_shards(self, run):
         out, _ = run
