@@ -61,8 +61,8 @@ class Mathematics(Generated):
 class Problems(Mathematics):
     """Problems with answers from a file of the user's: JSONL or Parquet with `problem` (or `question`) and `answer`."""
 
-    def __init__(self, path: str) -> None:
-        self.path, self.name = path, f"mathematics:{path}"
+    def __init__(self, path: str, name: str) -> None:
+        self.path, self.name = path, name
 
     def draw(self, seed: int, number: int) -> Drawn:
         raise EnvironmentFault(f"{self.name} draws nothing")

@@ -38,6 +38,8 @@ SHIPPED = {
     "instructions-judged": Shipped(
         "instructions.environment:JudgedInstructions", "the same, and a judge reads the text"
     ),
+    "grounding": Shipped("grounding:Grounded", "answers from a report, every sentence supported by it"),
+    "safety": Shipped("safety:Safety", "an attacker, the model, a judge; harmless requests beside harmful ones"),
 }
 """By name."""
 WITH_FILE = {
@@ -62,7 +64,7 @@ def find(spec: str, folder: str = "") -> Environment:
     if not colon and spec in SHIPPED:
         return _load(SHIPPED[spec].place)()
     if colon and name in WITH_FILE:
-        made: Environment = _load(WITH_FILE[name].place)(str(Path(here, argument)))
+        made: Environment = _load(WITH_FILE[name].place)(str(Path(here, argument)), spec)
         return made
     if name == reasoning.PREFIX and colon:
         return reasoning.Reasoning(argument)

@@ -76,8 +76,12 @@ def _check(options: CheckOptions) -> int:
             print(told(reports[-1]), flush=True)
     if options.write:
         Path(options.write).write_bytes(written(reports))
-    failed = sum(not report.passed for report in reports)
-    print(f"{len(reports) - failed} of {len(reports)} pass")
+    failed = sum(not report.passed and not unjudged(report) for report in reports)
+    without = sum(map(unjudged, reports))
+    print(
+        f"{len(reports) - failed - without} of {len(reports)} pass"
+        + (f", {without} need --judge-llm" if without else "")
+    )
     return NOT_PASSED if failed else PASSED
 
 
@@ -115,9 +119,14 @@ def _judge(spec: str | None) -> Iterator[Ask | None]:
         runtimes.release(runtime)
 
 
+def unjudged(report: Report) -> bool:
+    """Whether all that an environment lacks is a judge."""
+    return [fault.probe for fault in report.faults] == ["no_judge"]
+
+
 def told(report: Report) -> str:
     """A report as lines for people."""
-    head = f"{'pass' if report.passed else 'FAIL'}  {report.environment}  ({report.tasks} tasks)"
+    head = f"{'pass' if report.passed else 'judge' if unjudged(report) else 'FAIL'}  {report.environment}  ({report.tasks} tasks)"
     return "\n".join([head, *(f"        {fault.probe}: {fault.detail}" for fault in report.faults)])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from tokenmill.gym import reasoning, registry
@@ -9,13 +10,34 @@ from tokenmill.gym.environment import Environment
 from tokenmill.gym.registry import Shipped
 from tokenmill.schemas.flags import UsageError
 
-WITH_ARGUMENT: dict[str, Shipped] = {**registry.WITH_FILE}
+WITH_ARGUMENT: dict[str, Shipped] = {
+    **registry.WITH_FILE,
+    "code": Shipped("agents:Code", "functions and repositories, decided by hidden tests in the sandbox", "FILE"),
+    "agentic": Shipped("agents:Agentic", "tasks of `agentic tasks`: agents, simulated users and tools, rubrics", "DIR"),
+}
 """By name, those that take the output of another job, or a file of its input."""
 
 
 def find(spec: str, folder: str = "") -> Environment:
-    """An environment by what the command line says; see `gym.registry.find`."""
+    """An environment by what the command line says; see `gym.registry.find`.
+
+    Raises:
+        UsageError: there is none, or it cannot be loaded.
+    """
+    name, colon, argument = spec.partition(":")
+    if colon and name in ("code", "agentic"):
+        return _of_a_job(name, argument, folder)
     return registry.find(spec, folder)
+
+
+@cache
+def _of_a_job(name: str, path: str, folder: str) -> Environment:
+    from tokenmill.pipelines.gym.agents import Agentic, Code
+
+    whole = str(Path(folder or ".", path).resolve())
+    if not Path(whole).exists():
+        raise UsageError(f"--env {name}:{path}: there is no such file or folder")
+    return Code(whole, f"code:{path}") if name == "code" else Agentic(whole, f"agentic:{path}")
 
 
 def expanded(specs: tuple[str, ...]) -> tuple[str, ...]:
