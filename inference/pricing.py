@@ -46,6 +46,18 @@ class Prices:
     """Prices by model name. Names may be globs; an exact name goes before a glob and a longer glob before a shorter."""
 
     models: dict[str, Price]
+    own: frozenset[str] = frozenset()
+    """Those that the user stated: they hold for servers of this machine too, which cost nothing otherwise."""
+
+    def charged(self, model: str, usage: Usage, *, local: bool) -> float | None:
+        """What `usage` costs on a server of this machine or another, in USD; None when that is unknown.
+
+        Args:
+            local: whether the server is this machine's, which is free where the user states no price of the model.
+        """
+        if local:
+            return Prices({name: self.models[name] for name in self.own}).cost(model, usage) or 0.0
+        return self.cost(model, usage)
 
     def price(self, model: str) -> Price | None:
         """The price of a model, or None if the table does not know it.
@@ -76,9 +88,8 @@ def load_prices(path: str | None = None) -> Prices:
         ValueError: the file cannot be read or is malformed; one line names the field and the fix.
     """
     models = _read(SHIPPED)
-    if path is not None:
-        models |= _read(Path(path))
-    return Prices(models)
+    own = _read(Path(path)) if path is not None else {}
+    return Prices({**models, **own}, frozenset(own))
 
 
 def _read(path: Path) -> dict[str, Price]:

@@ -299,3 +299,28 @@ class RefusedTrajectory(Trajectory):
 
     reason: str = column("reason of the first mandatory criterion missed, or `score`")
     detail: str = column("why, one line")
+    suspect: str = column(
+        "where every try at the task was refused: what they missed, since the task itself may be at fault; empty elsewhere",
+        default="",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreferencePair:
+    """A kept trajectory against a refused one of the same task and user: one row of `pairs/`, as `trl` takes it."""
+
+    id: str = column("`id` of the kept one, `>`, number of the refused try")
+    prompt: list[ChatMessage] = column("what both have in common, to the last message before the agents part")
+    chosen: list[ChatMessage] = column("how the kept one goes on")
+    rejected: list[ChatMessage] = column("how the refused one goes on")
+    tools: str = column("the tools as a JSON list of OpenAI `tools`", json=True)
+    task_id: str = column("`id` of the task")
+    chosen_id: str = column("`id` of the kept one, in `data/`")
+    rejected_id: str = column("`id` of the refused one, in `rejected/`")
+    level: str = column("level of the task")
+    language: str = column("ISO 639-1 code")
+    license: str = column("licences of the tools' packages, joined by `; `; empty for synthetic ones")
+    reason: str = column("why the other was refused")
+    detail: str = column("the same, one line")
+    margin: float = column("score of the kept one less that of the refused one")
+    model: str = column("model that played the agent")

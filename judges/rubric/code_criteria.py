@@ -65,6 +65,25 @@ def decide(
 _Fault = tuple[str, str] | None
 
 
+def broken(rubric: Sequence[Criterion], evidence: Evidence) -> CriterionVerdict | None:
+    """The verdict on the first mandatory criterion that calls already made have broken for good: a forbidden one, or one too
+    many. The evidence may be of a trajectory that is not over.
+
+    Raises:
+        ValueError: a criterion's spec is none.
+    """
+    watched = [c for c in rubric if c.mandatory and _breakable(parse(c))]
+    if not watched:
+        return None
+    calls = Calls(evidence, rubric)
+    verdicts = (decide(criterion, evidence, rubric, calls) for criterion in watched)
+    return next((v for v in verdicts if v is not None and v.reason in ("forbidden_call", "too_many_calls")), None)
+
+
+def _breakable(spec: Any) -> bool:
+    return isinstance(spec, ForbiddenSpec) or (isinstance(spec, CallSpec) and spec.at_most is not None)
+
+
 def _call(spec: CallSpec, evidence: Evidence, calls: Calls) -> _Fault:
     attempts = list(calls.matching(spec))
     meeting = [index for index in attempts if calls.came_out(spec, index)]

@@ -16,7 +16,7 @@ from tokenmill.judges.rubric.calls import Calls
 from tokenmill.judges.rubric.claimed_actions import unsupported
 from tokenmill.judges.rubric.code_criteria import CODE, decide
 from tokenmill.judges.rubric.conduct import REPEATS, repeated, rules_of
-from tokenmill.judges.rubric.end_state import differences
+from tokenmill.judges.rubric.end_state import Difference, differences
 from tokenmill.judges.rubric.evidence import Evidence
 from tokenmill.judges.rubric.fabrication import invented
 from tokenmill.judges.rubric.judge import CLAIMS, RubricJudge
@@ -52,8 +52,13 @@ class Judged:
     """Whether the judge model was asked."""
 
 
-def by_code(task: AgentTask, evidence: Evidence) -> dict[str, CriterionVerdict | None]:
+def by_code(
+    task: AgentTask, evidence: Evidence, found: Sequence[Difference] | None = None
+) -> dict[str, CriterionVerdict | None]:
     """Verdicts that need no model, by criterion and then by general check; None where only the judge can tell.
+
+    Args:
+        found: differences of the end state, where the caller has them already.
 
     Raises:
         ValueError: a criterion's spec is none, or the reference solution does not apply to the state.
@@ -61,7 +66,7 @@ def by_code(task: AgentTask, evidence: Evidence) -> dict[str, CriterionVerdict |
     calls = Calls(evidence, task.rubric)
     verdicts = {c.id: decide(c, evidence, task.rubric, calls) for c in task.rubric}
     general = {CLAIMS: check_claims(evidence), USER: check_user(evidence, task)}
-    return {**verdicts, **general, END_STATE: check_end_state(evidence, task), REPEATS: check_repeats(evidence)}
+    return {**verdicts, **general, END_STATE: check_end_state(evidence, task, found), REPEATS: check_repeats(evidence)}
 
 
 def check_claims(evidence: Evidence) -> CriterionVerdict:
@@ -84,9 +89,11 @@ def check_user(evidence: Evidence, task: AgentTask | None = None) -> CriterionVe
     return CriterionVerdict(criterion=USER, passed=True, score=1.0, decided_by=CODE)
 
 
-def check_end_state(evidence: Evidence, task: AgentTask) -> CriterionVerdict | None:
+def check_end_state(
+    evidence: Evidence, task: AgentTask, found: Sequence[Difference] | None = None
+) -> CriterionVerdict | None:
     """Refuses with `changed_beyond_task`; None where only a reader can say whether a text is right."""
-    found = differences(task, evidence)
+    found = differences(task, evidence) if found is None else found
     if wrong := [difference for difference in found if not difference.doubtful]:
         return _refused(END_STATE, "changed_beyond_task", _listed(wrong))
     return None if found else CriterionVerdict(criterion=END_STATE, passed=True, score=1.0, decided_by=CODE)
@@ -100,9 +107,9 @@ def check_repeats(evidence: Evidence) -> CriterionVerdict:
     return CriterionVerdict(criterion=REPEATS, passed=True, score=1.0, decided_by=CODE)
 
 
-def _doubt(evidence: Evidence, task: AgentTask) -> Criterion:
+def _doubt(found: Sequence[Difference]) -> Criterion:
     """What the judge is asked about the end state where code cannot decide."""
-    shown = _listed(differences(task, evidence))
+    shown = _listed(found)
     statement = (
         "What the assistant had stored is right for this task: nothing in it is untrue, unasked for or about something else. "
         f"An example solution left other texts: {shown}"
@@ -152,10 +159,11 @@ async def judge_trajectory(
     judge = judge or RubricJudge(votes=votes)
     if not evidence.tools:
         evidence = replace(evidence, tools=task.agent.tools)
-    verdicts = by_code(task, evidence)
+    found = differences(task, evidence)
+    verdicts = by_code(task, evidence, found)
     left = [criterion for criterion in task.rubric if verdicts[criterion.id] is None]
     if verdicts[END_STATE] is None:
-        left.append(_doubt(evidence, task))
+        left.append(_doubt(found))
     lost = _first_missed(task.rubric, verdicts) is not None or _reachable(task.rubric, verdicts) < task.threshold
     if lost or not (left or (judge.claims and ask is not None)):
         return _judged(task, verdicts)

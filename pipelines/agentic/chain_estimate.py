@@ -62,8 +62,7 @@ def show(options: Any) -> int:
         _add(totals, "tasks", tasks.estimate(agent))
         for number in range(options.tasks_per_agent):
             task = ordinary_task(agent, number)
-            for element in trajectories.tasks(task):
-                _add(totals, "trajectories", trajectories.estimate(element))
+            _add(totals, "trajectories", trajectories.estimate(task))
     roles = {**agents.roles, **tasks.roles, **trajectories.roles}
     print_plans("agentic: the whole chain", ("stage", "role"), totals, roles, options)
     Console().print(
@@ -110,7 +109,7 @@ def preview(options: Any) -> int:
         UsageError: there is nothing to read.
         RunStopped: a model does not answer.
     """
-    options = replace(options, output=None)
+    options = replace(options, output=None, samples=1, keep_per_task=None, give_up_after=None, pairs=False)
     made = jobs(options)
     rows: list[Any] = list(itertools.islice(_toolsets(made[0]), options.preview))
     console = Terminal()

@@ -9,6 +9,7 @@ import pyarrow as pa
 from tokenmill.pipelines.report import formatting
 from tokenmill.pipelines.report.licenses import license_metadata
 from tokenmill.pipelines.report.tally import Rows, Survey
+from tokenmill.pipelines.transforms import PAIRS
 from tokenmill.schemas.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ _SIZES = (
 )  # fmt: skip
 """The Hub's names, one for every further digit."""
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
-_CONFIGS = {"data": "default", "rejected": "rejected"}
+_CONFIGS = {"data": "default", "rejected": "rejected", PAIRS: PAIRS}
 
 
 def size_category(rows: int) -> str:
@@ -33,7 +34,7 @@ def card_metadata(manifest: Manifest, survey: Survey) -> DatasetCardData:
     from huggingface_hub import DatasetCardData
 
     configs, infos = [], []
-    for rows in survey:
+    for rows in (*survey, survey.pairs):
         name = _CONFIGS.get(rows.folder)
         # The default is there even where no row was kept, or other files would be taken for rows.
         if name is None or not rows.files:

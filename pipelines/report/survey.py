@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from tokenmill.pipelines.report.sample_draw import Sample, fetch
 from tokenmill.pipelines.report.tally import CLASSES, Shards, Survey, tally_folder
 from tokenmill.pipelines.report.views.registry import view_of_columns
+from tokenmill.pipelines.transforms import PAIRS
 
 
 def shards_under(out: Path) -> Shards:
@@ -32,6 +33,7 @@ def survey_run(out: Path, samples: int = 20, shards: Shards | None = None) -> Su
     """
     shards = shards or shards_under(out)
     survey = Survey(*(tally_folder(shards, folder, samples) for folder in CLASSES))
+    survey.pairs = tally_folder(shards, PAIRS, 0)
     survey.rejected.samples = _with_twins(shards, survey.rejected.samples)
     survey.figures = view_of_columns(survey.schema).figures(out, shards)
     return survey

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from tokenmill.pipelines.report.diversity import Diversity
 from tokenmill.pipelines.report.sample_draw import Draw, Sample
+from tokenmill.pipelines.transforms import PAIRS
 
 Shards = Callable[[str], Iterable[Path]]
 """The shards of one output folder, in order; each need only be there until the next one is asked for."""
@@ -92,6 +93,8 @@ class Survey:
     data: Rows
     rejected: Rows
     failed: Rows
+    pairs: Rows = field(default_factory=lambda: Rows(PAIRS))
+    """Beside the others: it is in none of their figures."""
     figures: Any = None
     """What only rows of their type have, see `View.figures`."""
 

@@ -103,7 +103,7 @@ def print_plans(
     for key, both in plans.items():
         spec = parse_spec(roles[key[-1]].spec)
         for place, plan in enumerate(both):
-            cost = 0.0 if spec.local else prices.cost(spec.model, Usage(plan.prompt, plan.completion))
+            cost = prices.charged(spec.model, Usage(plan.prompt, plan.completion), local=spec.local)
             cost = cost and cost * (BATCH_SHARE if spec.batch else 1.0)
             unknown |= cost is None
             tokens[place] += plan.prompt + plan.completion

@@ -19,6 +19,7 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from tokenmill.pipelines.report.formatting import by_count
 from tokenmill.pipelines.runs.errors import RunFailed, UsageError, line_of
+from tokenmill.pipelines.transforms import PAIRS
 from tokenmill.pipelines.transforms.files import (
     delete_file,
     delete_folder,
@@ -31,6 +32,8 @@ from tokenmill.pipelines.transforms.files import (
 from tokenmill.pipelines.transforms.sinks import EMPTY
 
 KINDS = ("data", "rejected", "failed")
+BESIDE = (PAIRS,)
+"""Folders of rows that stand beside those of `KINDS`, in runs that make any."""
 WORK = ".unfinished"
 """Holds everything until the run is complete. Its presence without a manifest marks a run that can be resumed."""
 OURS = "tokenmill.json"
@@ -124,7 +127,7 @@ class OutputFolder:
             raise UsageError(
                 f"--output {self.path}: {WORK}/ is there but no run of ours made it; remove it or choose another folder"
             )
-        there = [f"{kind}/" for kind in KINDS if folder_exists(self.at(kind))]
+        there = [f"{kind}/" for kind in (*KINDS, *BESIDE) if folder_exists(self.at(kind))]
         there += [page for page in PAGES if FileSystems.exists(self.at(page))]
         if there:
             raise UsageError(
@@ -136,7 +139,7 @@ class OutputFolder:
         Raises:
             UsageError: one of these files would be replaced by a run.
         """
-        written = [whole_path(self.at(name)) for name in (*KINDS, WORK, MANIFEST, *PAGES)]
+        written = [whole_path(self.at(name)) for name in (*KINDS, *BESIDE, WORK, MANIFEST, *PAGES)]
         for path in inputs:
             whole = whole_path(path)
             if any(whole == place or whole.startswith(f"{place}/") for place in written):
@@ -151,7 +154,7 @@ class OutputFolder:
         self.check_ours()
         try:
             self.claim()
-            for kind in KINDS:
+            for kind in (*KINDS, *BESIDE):
                 delete_folder(self.at(WORK, kind))
                 FileSystems.mkdirs(self.at(WORK, kind))
         except Exception as error:
@@ -179,7 +182,7 @@ class OutputFolder:
         """
         delete_file(self.at(MANIFEST))
         files = []
-        for kind in KINDS:
+        for kind in (*KINDS, *BESIDE):
             shards = self.unfinished(kind) or files_in(self.at(WORK, kind), EMPTY)
             delete_folder(self.at(kind))
             if not shards:

@@ -18,7 +18,7 @@ from apache_beam.io.filesystems import FileSystems
 from tokenmill.pipelines.runs import hub_input, input_columns
 from tokenmill.pipelines.runs.errors import UsageError, line_of
 from tokenmill.pipelines.runs.exit import OK, say
-from tokenmill.pipelines.runs.folder import KINDS, MANIFEST
+from tokenmill.pipelines.runs.folder import BESIDE, KINDS, MANIFEST
 from tokenmill.pipelines.transforms.bounded import check_parquet
 from tokenmill.pipelines.transforms.files import absolute, is_local
 from tokenmill.pipelines.transforms.sources import (
@@ -163,7 +163,7 @@ def _unmeant(pattern: str, paths: Iterable[str]) -> set[str]:
     return {
         folder
         for folder in folders
-        if posixpath.basename(folder) in KINDS[1:]
+        if posixpath.basename(folder) in (*KINDS[1:], *BESIDE)
         and posixpath.basename(folder) not in pattern.split("/")
         and FileSystems.exists(FileSystems.join(posixpath.dirname(folder), MANIFEST))
     }

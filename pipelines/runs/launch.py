@@ -251,6 +251,7 @@ def _run(
     if lost:
         counts["lost"] = sum(lost.values())
     counts |= job.counts(counts, lambda kind, column: count_column(paths[kind], column))
+    counts = {name: rows for name, rows in counts.items() if rows or name != "extra"}
     manifest = record(
         job,
         options,

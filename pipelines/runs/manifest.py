@@ -110,9 +110,9 @@ def described_calls(roles: Mapping[str, Role], counters: Mapping[str, int], pric
             stats["completion_tokens"] - in_batches.completion,
             stats["cached_tokens"],
         )
-        costs = [prices.cost(spec.model, directly), prices.cost(spec.model, in_batches)]
+        costs = [prices.charged(spec.model, usage, local=spec.local) for usage in (directly, in_batches)]
         usd = None if costs[0] is None or costs[1] is None else costs[0] + costs[1] * BATCH_SHARE
-        calls[name] = {**stats, "usd": 0.0 if spec.local else usd}
+        calls[name] = {**stats, "usd": usd}
     return calls
 
 

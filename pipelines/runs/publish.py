@@ -24,12 +24,13 @@ from tokenmill.pipelines.report.formatting import one_line, size
 from tokenmill.pipelines.report.masking import masked_text
 from tokenmill.pipelines.runs.errors import RunFailed, UsageError
 from tokenmill.pipelines.runs.terminal import harmless
+from tokenmill.pipelines.transforms import PAIRS
 from tokenmill.schemas.flags import Options, flag
 from tokenmill.schemas.manifest import Manifest
 
 PAGES = ("README.md", "manifest.json", "report.html")
 CARD = "README.md"
-PUBLISHED = ("data", "rejected")
+PUBLISHED = ("data", "rejected", PAIRS)
 STALE = [f"{folder}/*.parquet" for folder in PUBLISHED]
 """An earlier, larger run leaves shards in the repository that the card's patterns would read as rows of this one."""
 PICTURES = "coverage/*.png"
@@ -202,7 +203,9 @@ def plan(
         home=tuple(_home(out, set(going))),
         metadata=metadata,
         rows={
-            folder: sum(e["rows"] for e in manifest.files if e["file"].startswith(f"{folder}/")) for folder in PUBLISHED
+            folder: sum(e["rows"] for e in manifest.files if e["file"].startswith(f"{folder}/"))
+            for folder in PUBLISHED
+            if folder != PAIRS or any(e["file"].startswith(f"{PAIRS}/") for e in manifest.files)
         },
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import apache_beam as beam
 from tokenmill.inference.roles import Models
-from tokenmill.pipelines.transforms import DATA, FAILED, REJECTED
+from tokenmill.pipelines.transforms import DATA, FAILED, PAIRS, REJECTED
 from tokenmill.pipelines.transforms.sinks import EMPTY, Together, WriteShards, write_parquet
 from tokenmill.pipelines.transforms.sources import Parser, Piece, ReadRows
 from tokenmill.schemas.columns import to_table
@@ -61,6 +61,13 @@ class Flow:
         data: type,
         rejected: type,
         together: Together | None = None,
+        pairs: type | None = None,
     ) -> None:
-        """`write` for what came of one `Rollout`."""
+        """`write` for what came of one `Rollout`.
+
+        Args:
+            pairs: type of its `Paired` rows, where it makes any.
+        """
         self.write(data, rejected, rolled[DATA], [rolled[REJECTED]], [unreadable, rolled[FAILED]], together)
+        if pairs is not None:
+            _ = rolled[PAIRS] | f"Write {PAIRS}" >> WriteShards(f"{self.folder}/{PAIRS}", pairs, self.shards)

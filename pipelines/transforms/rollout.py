@@ -17,7 +17,7 @@ from tokenmill.inference import runtime as runtimes
 from tokenmill.inference.call import Answer, Ask
 from tokenmill.inference.errors import RunStopped, Waiting
 from tokenmill.inference.roles import Models
-from tokenmill.pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
+from tokenmill.pipelines.transforms import DATA, FAILED, NAMESPACE, PAIRS, REJECTED
 from tokenmill.schemas.documents import FailedRow
 
 HANDED_OVER = 32
@@ -52,10 +52,17 @@ class Rejected:
 
 
 @dataclass(frozen=True)
+class Paired:
+    """A row of `pairs/`, beside the others: it counts for none of them. The step says their type, `pair_type`."""
+
+    row: Any
+
+
+@dataclass(frozen=True)
 class Several:
     """What a step returns for a row of which several come, or none."""
 
-    outcomes: Sequence[Accepted | Rejected | FailedRow]
+    outcomes: Sequence[Accepted | Rejected | FailedRow | Paired]
 
 
 class Step(Protocol, Generic[In]):
@@ -104,11 +111,13 @@ class Rollout(beam.PTransform[Any, Any]):
 
     def expand(self, rows: beam.PCollection[Any]) -> beam.pvalue.DoOutputsTuple:
         outputs = rows | beam.ParDo(_Roll(self.step, self.models, self.window, self.follows)).with_outputs(
-            REJECTED, FAILED, main=DATA
+            REJECTED, FAILED, PAIRS, main=DATA
         )
         outputs[DATA].element_type = self.step.row_type
         outputs[REJECTED].element_type = self.step.rejected_type
         outputs[FAILED].element_type = FailedRow
+        if pair_type := getattr(self.step, "pair_type", None):
+            outputs[PAIRS].element_type = pair_type
         return outputs
 
 
@@ -238,10 +247,14 @@ class _Roll(beam.DoFn):
         if not isinstance(outcome, Several):
             yield self._sorted(outcome, timestamp, window)
             return
-        if len(outcome.outcomes) != 1:
-            self._counter(EXTRA).inc(len(outcome.outcomes) - 1)
+        rows = [one for one in outcome.outcomes if not isinstance(one, Paired)]
+        if len(rows) != 1:
+            self._counter(EXTRA).inc(len(rows) - 1)
+        for row in rows:
+            yield self._sorted(row, timestamp, window)
         for one in outcome.outcomes:
-            yield self._sorted(one, timestamp, window)
+            if isinstance(one, Paired):
+                yield beam.pvalue.TaggedOutput(PAIRS, WindowedValue(one.row, timestamp, (window,)))
 
     def _sorted(self, outcome: Accepted | Rejected | FailedRow, timestamp: Any, window: Any) -> Any:
         if isinstance(outcome, Accepted):

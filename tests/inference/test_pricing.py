@@ -93,3 +93,13 @@ def test_cost_is_additive_and_caching_never_makes_it_dearer(prompt, completion, 
     parts = [Usage(prompt, 0, min(cached, prompt)), Usage(0, completion)]
     assert whole == pytest.approx(sum(prices.cost("gpt-5", part) for part in parts))
     assert 0 <= whole <= prices.cost("gpt-5", Usage(prompt, completion)) + 1e-9
+
+
+def test_a_server_of_this_machine_is_free_unless_its_model_is_priced(tmp_path):
+    (tmp_path / "own.json").write_text('{"models": {"mine*": {"input": 1, "output": 2}}}')
+    own, usage = load_prices(str(tmp_path / "own.json")), Usage(1_000_000, 500_000)
+    assert own.charged("mine-7b", usage, local=True) == own.charged("mine-7b", usage, local=False) == 2.0
+    known = next(name for name, price in load_prices().models.items() if price.input and "*" not in name)
+    assert own.charged(known, usage, local=True) == 0.0 < own.charged(known, usage, local=False)
+    assert own.charged("unheard-of", usage, local=True) == 0.0
+    assert own.charged("unheard-of", usage, local=False) is None

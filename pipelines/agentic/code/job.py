@@ -8,9 +8,9 @@ from functools import partial
 from tokenmill.inference.spec import parse_spec
 from tokenmill.pipelines.agentic.code.parse import CodeTaskParser
 from tokenmill.pipelines.agentic.code.rollout import SYSTEM, RunCodeTask
-from tokenmill.pipelines.agentic.trajectories.attempt import Attempt, ModelNames
-from tokenmill.pipelines.agentic.trajectories.dag import Trajectories, build
-from tokenmill.pipelines.agentic.trajectories.options import TryOptions
+from tokenmill.pipelines.agentic.trajectories.attempt import ModelNames
+from tokenmill.pipelines.agentic.trajectories.dag import build
+from tokenmill.pipelines.agentic.trajectories.options import TryOptions, estimate_tries, tries_counted
 from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.runs.benchmarks import benchmarks
 from tokenmill.pipelines.runs.errors import UsageError
@@ -67,18 +67,18 @@ def job(options: CodeOptions) -> Job:
         max_tokens=options.answer_tokens(4096),
         benchmarks=kept_out,
     )
-    config = Trajectories(step, options.samples)
+    tries = options.tries(step)
     return Job(
         name="agentic code",
         title="Coding trajectories, decided by hidden tests in a sandbox",
-        step=step,
+        step=tries,
         parser=parser,
         roles=roles(options, "writer"),
-        tasks=config.attempts,
-        tasks_per_row=options.samples,
-        dag=partial(build, config),
+        rows_per_task=options.samples,
+        dag=partial(build, tries),
+        counts=tries_counted,
         max_row_bytes=options.max_document_bytes,
-        estimate=partial(estimate, step),
+        estimate=partial(estimate_tries, tries, partial(estimate, step)),
         prompts=step.prompt_names,
         config={
             **shaping(options),
@@ -96,11 +96,11 @@ TURNS, ANSWER, RESULT = 6, 250, 300
 """Turns of an ordinary try, and tokens of an answer and of what comes back from its call."""
 
 
-def estimate(step: RunCodeTask, element: Attempt[CodeTask]) -> tuple[dict[str, Plan], dict[str, Plan]]:
+def estimate(step: RunCodeTask, task: CodeTask) -> tuple[dict[str, Plan], dict[str, Plan]]:
     """Calls and tokens of one try: as many turns as an ordinary one takes, and as many as the limits allow."""
-    if step.held(element.task)[1] is not None:
+    if step.held(task)[1] is not None:
         return {"writer": Plan()}, {"writer": Plan()}
-    fixed = count_tokens(prompts.load(SYSTEM).text) + count_tokens(element.task.instructions) + 700
+    fixed = count_tokens(prompts.load(SYSTEM).text) + count_tokens(task.instructions) + 700
     return {"writer": _talk(step, fixed, TURNS)}, {"writer": _talk(step, fixed, step.limits.turns)}
 
 

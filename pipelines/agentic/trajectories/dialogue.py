@@ -17,6 +17,7 @@ from tokenmill.tools_repo.world import ToolResult, World
 
 USER_DONE, USER_GAVE_UP = "user_done", "user_gave_up"
 TURN_LIMIT, CALL_LIMIT, TOKEN_LIMIT = "turn_limit", "call_limit", "token_limit"
+RULE_BROKEN = "rule_broken"
 """How a trajectory can end, beside the turns of the agent that cannot be used (`agent_turn`)."""
 
 
@@ -69,12 +70,14 @@ async def converse(
     protocol: Protocol,
     limits: Limits,
     params: Callable[[int], dict[str, Any]],
+    lost: Callable[[Dialogue], bool] = lambda dialogue: False,
 ) -> Dialogue:
     """Run a dialogue to its end. The last message is the agent's, or the results of its calls where a limit cut in.
 
     Args:
         system: the agent's system prompt.
         params: parameters of the agent's call in a turn, by the turn's number from 0.
+        lost: asked after each turn with calls whether the trajectory can no longer be kept; nothing more is paid for it then.
 
     Raises:
         UserFailed: the simulated user broke its rules.
@@ -96,6 +99,8 @@ async def converse(
         dialogue.messages.append(turn.message)
         if turn.message.tool_calls:
             await _call(dialogue, turn, world)
+            if lost(dialogue):
+                dialogue.ended = RULE_BROKEN
         else:
             await _hear(dialogue, user, ask)
         dialogue.ended = dialogue.ended or _beyond(dialogue, limits)

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 from tokenmill.inference.spec import parse_spec
-from tokenmill.pipelines.agentic.trajectories.attempt import Attempt, ModelNames
-from tokenmill.pipelines.agentic.trajectories.dag import Trajectories, build
+from tokenmill.pipelines.agentic.trajectories.attempt import ModelNames
+from tokenmill.pipelines.agentic.trajectories.dag import build
 from tokenmill.pipelines.agentic.trajectories.domain_worlds import DomainWorlds, find_domains
 from tokenmill.pipelines.agentic.trajectories.executable_worlds import ExecutableWorlds, find_engines
-from tokenmill.pipelines.agentic.trajectories.options import TryOptions
+from tokenmill.pipelines.agentic.trajectories.options import TryOptions, estimate_tries, tries_counted
 from tokenmill.pipelines.agentic.trajectories.rollout import RunTrajectory
 from tokenmill.pipelines.agentic.trajectories.worlds import (
     DOMAIN,
@@ -120,23 +120,24 @@ def job(options: TrajectoriesOptions) -> Job:
         protocol=options.protocol,
         limits=options.limits(),
         votes=options.votes,
+        one_user=options.pairs,
         seed=options.seed,
         max_tokens=options.answer_tokens(2048),
         personas=Personas(users, own) if users else Personas(),
         benchmarks=kept_out,
     )
-    config = Trajectories(step, options.samples)
+    tries = options.tries(step)
     return Job(
         name="agentic trajectories",
         title="Tool-use trajectories with rubrics, judged",
-        step=step,
+        step=tries,
         parser=RecordParser(AgentTask),
         roles=chosen,
-        tasks=config.attempts,
-        tasks_per_row=options.samples,
-        dag=partial(build, config),
+        rows_per_task=options.samples,
+        dag=partial(build, tries),
+        counts=tries_counted,
         max_row_bytes=options.max_document_bytes,
-        estimate=partial(estimate, step),
+        estimate=partial(estimate_tries, tries, partial(estimate, step)),
         prompts=step.prompt_names,
         config={
             **shaping(options, TrajectoriesOptions),
@@ -158,9 +159,8 @@ PROMPT = 1500
 """Tokens of the instructions that the user's, the simulator's and the judge's prompts hold, about."""
 
 
-def estimate(step: RunTrajectory, element: Attempt[AgentTask]) -> tuple[dict[str, Plan], dict[str, Plan]]:
+def estimate(step: RunTrajectory, task: AgentTask) -> tuple[dict[str, Plan], dict[str, Plan]]:
     """Calls and tokens of one try, by role: as the reference solution goes, and when every limit is used up."""
-    task = element.task
     if step.held(task)[1] is not None:
         none = {role: Plan() for role in ("writer", "user", "tools", "judge")}
         return none, dict(none)
@@ -168,11 +168,13 @@ def estimate(step: RunTrajectory, element: Attempt[AgentTask]) -> tuple[dict[str
         count_tokens(tool.description) + count_tokens(tool.input_schema) for tool in task.agent.tools
     )
     calls = max(1, len(task.solution))
-    return _plans(step, task, fixed, calls, 2), _plans(step, task, fixed, step.limits.calls, step.limits.turns)
+    # Votes that agree settle it, so that the last ones are not asked for.
+    expected = _plans(step, task, fixed, calls, 2, step.votes // 2 + 1)
+    return expected, _plans(step, task, fixed, step.limits.calls, step.limits.turns, step.votes)
 
 
-def _plans(step: RunTrajectory, task: AgentTask, fixed: int, calls: int, replies: int) -> dict[str, Plan]:
-    """Plans for a conversation of so many calls and replies to the user."""
+def _plans(step: RunTrajectory, task: AgentTask, fixed: int, calls: int, replies: int, votes: int) -> dict[str, Plan]:
+    """Plans for a conversation of so many calls, replies to the user and votes of the judge."""
     turns = min(calls + replies, step.limits.turns)
     lengths = [min(fixed + turn * (ANSWER + RESULT), step.limits.tokens) for turn in range(turns)]
     spoken = USER + ANSWER
@@ -184,5 +186,5 @@ def _plans(step: RunTrajectory, task: AgentTask, fixed: int, calls: int, replies
         "writer": Plan(turns, sum(lengths), ANSWER * turns),
         "user": Plan(replies + 1, heard, USER * (replies + 1)),
         "tools": Plan(simulated, simulated * (PROMPT + state), simulated * RESULT),
-        "judge": Plan(1, judged, 200).scaled(step.votes),
+        "judge": Plan(1, judged, 200).scaled(votes),
     }

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 from tokenmill.inference.servers.launch import DEFAULT_CTX
 from tokenmill.inference.spec import parse_spec
 from tokenmill.pipelines.agentic.trajectories.agent_turn import JSON, NATIVE, Protocol
 from tokenmill.pipelines.agentic.trajectories.dialogue import Limits
+from tokenmill.pipelines.agentic.trajectories.tries import Tried, TryTask
 from tokenmill.pipelines.runs.benchmarks import decontaminate_flag
 from tokenmill.pipelines.runs.errors import UsageError
+from tokenmill.pipelines.runs.job import Counted, Plan
 from tokenmill.pipelines.runs.options import RecordOptions, is_embedded
 from tokenmill.schemas.flags import flag, positive
 
@@ -32,6 +35,26 @@ class TryOptions(RecordOptions):
         shapes=True,
         help="tries at each task; more than one is rejection sampling and gives pass@k and pass^k",
     )
+    keep_per_task: int | None = _how(
+        None,
+        metavar="N",
+        parse=positive,
+        shapes=True,
+        help="tries kept of a task after which no more are made (default: all tries are made)",
+    )
+    give_up_after: int | None = _how(
+        None,
+        metavar="N",
+        parse=positive,
+        shapes=True,
+        help="refused tries after which a task of which none was kept is given up as suspect (default: never)",
+    )
+    pairs: bool = _how(
+        False,
+        shapes=True,
+        help="give all tries at a task one user and one first message, and write kept ones against refused ones into "
+        "pairs/, for preference training",
+    )
     agent_protocol: str = _how(
         AUTO,
         choices=(AUTO, NATIVE, JSON),
@@ -49,6 +72,18 @@ class TryOptions(RecordOptions):
     )
 
     decontaminate: tuple[str, ...] = decontaminate_flag()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("keep_per_task", "give_up_after"):
+            if (given := getattr(self, name)) is not None and given > self.samples:
+                raise UsageError(f"--{name.replace('_', '-')} {given}: there are only --samples {self.samples}")
+        if self.pairs and self.samples < 2:
+            raise UsageError("--pairs: a pair takes two tries; add --samples 2 or more")
+
+    def tries(self, step: Tried) -> TryTask:
+        """The rollout of a task's tries."""
+        return TryTask(step, self.samples, self.keep_per_task, self.give_up_after, self.pairs)
 
     @property
     def protocol(self) -> Protocol:
@@ -75,3 +110,22 @@ class TryOptions(RecordOptions):
     def answer_tokens(self, usual: int) -> int:
         """Tokens that one answer of the agent may have."""
         return min(usual, 1024) if parse_spec(self.llm).on_llama else usual
+
+
+def tries_counted(counts: dict[str, int], column: Counted) -> dict[str, int]:
+    """A task makes a row for each of its tries: these are what the manifest calls tasks."""
+    rows = sum(counts[kind] for kind in ("accepted", "rejected", "failed"))
+    return {"tasks": rows - counts["unreadable"], "extra": 0}
+
+
+Plans = tuple[dict[str, Plan], dict[str, Plan]]
+
+
+def estimate_tries(tries: TryTask, one: Callable[[Any], Plans], task: Any) -> Plans:
+    """Calls and tokens of a task's tries: as many as are kept when nothing is refused, and all of them."""
+    expected, most = one(task)
+    fewest = tries.keep or tries.samples
+    return (
+        {role: plan.scaled(fewest) for role, plan in expected.items()},
+        {role: plan.scaled(tries.samples) for role, plan in most.items()},
+    )

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import orjson
 from tokenmill.inference.call import Ask
 from tokenmill.judges.corpus.contamination import Hit
+from tokenmill.judges.rubric.code_criteria import broken
 from tokenmill.judges.rubric.evidence import Evidence
-from tokenmill.judges.rubric.grade import judge_by_code, judge_trajectory
+from tokenmill.judges.rubric.grade import Judged, judge_by_code, judge_trajectory
 from tokenmill.pipelines.agentic.trajectories import agent_turn
 from tokenmill.pipelines.agentic.trajectories.attempt import Attempt, ModelNames, agent_sampling
-from tokenmill.pipelines.agentic.trajectories.dialogue import Limits, converse
+from tokenmill.pipelines.agentic.trajectories.dialogue import RULE_BROKEN, Dialogue, Limits, converse
 from tokenmill.pipelines.agentic.trajectories.finished import (
     general_verdicts,
     judge_contamination,
@@ -55,6 +56,8 @@ class RunTrajectory:
     limits: Limits = field(default_factory=Limits)
     votes: int = 3
     """The judge's votes on what code cannot decide, odd."""
+    one_user: bool = False
+    """Whether all tries at a task have the same persona and first message."""
     seed: int = 0
     temperature: float | None = 0.8
     """Of the agent: attempts at one task must differ."""
@@ -78,8 +81,9 @@ class RunTrajectory:
     async def __call__(self, element: Attempt[AgentTask], ask: Ask) -> Accepted | Rejected:
         meter = Meter(ask)
         task, parts = element.task, (self.seed, element.task.id, element.sample)
-        persona = draw_persona(self.seed, task.id, element.sample, self.personas)
-        user = SimulatedUser(task, persona, digest(*parts, "user") >> 33)
+        who = 0 if self.one_user else element.sample
+        persona = draw_persona(self.seed, task.id, who, self.personas)
+        user = SimulatedUser(task, persona, digest(self.seed, task.id, who, "user") >> 33)
         made = self.worlds(task, meter, *parts)
         world = await made if inspect.isawaitable(made) else made
         held, hit = self.held(task)
@@ -96,17 +100,21 @@ class RunTrajectory:
                     protocol=self.protocol,
                     limits=self.limits,
                     params=lambda turn: agent_sampling(self, task.id, element.sample, turn),
+                    lost=lambda now: broken(task.rubric, _evidence(task, now, start, start)) is not None,
                 )
             before, after = map(dump, span(start, world.state, orjson.loads(task.state)))
         finally:
             await world.close()
         general = held if hit is not None else [*held, *general_verdicts(dialogue, world)]
-        missed = first_refusal(general)
-        evidence = Evidence(
-            dialogue.messages, dialogue.calls, orjson.loads(before), orjson.loads(after), task.agent.tools
-        )
-        # Of a trajectory that is refused anyhow only what costs nothing is judged.
-        judged = judge_by_code(task, evidence) if missed else await judge_trajectory(task, evidence, meter, self.votes)
+        evidence = _evidence(task, dialogue, orjson.loads(before), orjson.loads(after))
+        rule = broken(task.rubric, evidence) if dialogue.ended == RULE_BROKEN else None
+        missed = rule or first_refusal(general)
+        if rule:  # nothing else can be said of what was broken off
+            judged = Judged(False, 0.0, rule.reason, rule.detail, (rule,), 0)
+        elif missed:  # of a trajectory that is refused anyhow only what costs nothing is judged
+            judged = judge_by_code(task, evidence)
+        else:
+            judged = await judge_trajectory(task, evidence, meter, self.votes)
         simulated = any(call.engine == SIMULATOR for call in dialogue.calls)
         used = (
             *agent_turn.PROMPTS[self.protocol],
@@ -163,3 +171,7 @@ class RunTrajectory:
     def failed(self, element: Attempt[AgentTask], error: str, message: str) -> FailedRow:
         """The row of `failed/` for an attempt that a simulator, a judge or an endpoint broke: none of it is the agent's fault."""
         return failed_row(element.id, "rollout", error, message, element.task.opening, source_id=element.task.id)
+
+
+def _evidence(task: AgentTask, dialogue: Dialogue, before: dict[str, Any], after: dict[str, Any]) -> Evidence:
+    return Evidence(dialogue.messages, dialogue.calls, before, after, task.agent.tools)

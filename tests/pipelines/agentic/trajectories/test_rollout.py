@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+from dataclasses import replace
 
 import orjson
 import pytest
@@ -20,7 +21,7 @@ from tokenmill.pipelines.agentic.trajectories.rollout import RunTrajectory
 from tokenmill.pipelines.agentic.trajectories.wire_form import faults
 from tokenmill.pipelines.agentic.trajectories.worlds import SimulatedWorlds
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
-from tokenmill.schemas.agentic import PERMISSION, RECOVERY, TIMEOUT
+from tokenmill.schemas.agentic import PERMISSION, RECOVERY, TIMEOUT, Criterion
 from tokenmill.schemas.columns import to_table
 from tokenmill.tools_repo.world.outcomes import CERTAIN, Odds
 
@@ -185,3 +186,37 @@ def test_the_step_travels_and_checks_its_settings():
         step(votes=2)
     with pytest.raises(ValueError, match="protocol"):
         step(protocol="smoke signals")
+
+
+def test_a_try_ends_at_the_first_call_that_a_rule_forbids():
+    """Nothing is paid for what can no longer be kept: no further turn, no user, no judge."""
+    forbidden = Criterion(
+        id="no_looking", kind="forbidden", description="looks nothing up", spec=json.dumps({"tool": "get_order"})
+    )
+    at_most = Criterion(
+        id="once",
+        kind="call",
+        description="looks up once",
+        spec=json.dumps({"tool": "get_order", "at_least": 0, "at_most": 1}),
+    )
+    for criterion, reason in ((forbidden, "forbidden_call"), (at_most, "too_many_calls")):
+        for mandatory in (True, False):
+            ask = Stage(Troupe())
+            given = task(7)
+            changed = replace(given, rubric=[*given.rubric, replace(criterion, mandatory=mandatory)])
+            outcome = asyncio.run(step()(Attempt(changed, 0), ask))
+            if not mandatory:
+                assert outcome.row.ended == "user_done"
+                continue
+            row = outcome.row
+            assert (row.reason, row.ended) == (reason, "rule_broken") and isinstance(outcome, Rejected)
+            assert [v.criterion for v in row.verdicts] == ["ended", "form", criterion.id]
+            assert len(ask.to("writer")) == len(ask.to("user")) == 1 and not ask.to("judge")
+
+
+def test_tries_with_one_user_begin_alike_and_others_do_not():
+    def openings(**changed):
+        asks = [play(sample=sample, **changed)[1] for sample in range(6)]
+        return {orjson.dumps(ask.to("user")[0]) for ask in asks}
+
+    assert len(openings(one_user=True)) == 1 < len(openings())
