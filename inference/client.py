@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -75,9 +76,11 @@ class Client:
         *,
         recorded: Mapping[str, RecordedPlayer] | None = None,
         recorder: Recorder | None = None,
+        gate: AdaptiveLimiter | None = None,
     ) -> None:
         """
         Args:
+            gate: this process's share of the calls that all workers may have in flight together; None for no such limit.
             players: roles that a model plays.
             recorded: roles whose answers come from a recording.
             recorder: where all answers are written down.
@@ -87,6 +90,7 @@ class Client:
         self.cache = cache
         self.recorded = dict(recorded or {})
         self.recorder = recorder
+        self.gate = gate
         self._asking: dict[str, asyncio.Future[Answer]] = {}
         self._stopped: RunStopped | None = None
 
@@ -106,6 +110,8 @@ class Client:
     def stop(self, why: RunStopped) -> None:
         """Begin no call any more: who asks is told why. The first reason stands."""
         self._stopped = self._stopped or why
+        if self.gate is not None:
+            self.gate.resize(sys.maxsize)  # nobody who waits there begins a call
 
     async def retire(self, seconds: float) -> None:
         """Begin no call any more; store the answers that arrive within `seconds`, which are paid for.
@@ -236,8 +242,10 @@ class Client:
                 await self._probe(player, bill)
                 continue
             epoch = await endpoint.limiter.acquire()
-            congested, pause, raw = False, 0.0, b""
+            congested, pause, raw, entered = False, 0.0, b"", None
             try:
+                if self.gate is not None:
+                    entered = await self.gate.acquire()
                 if self._stopped is not None:
                     raise self._stopped
                 raw = await endpoint.client.complete(call.body, answer_bytes(call))
@@ -276,6 +284,8 @@ class Client:
                 failures += 1
                 endpoint.circuit.failed(problem)
             finally:
+                if self.gate is not None and entered is not None:
+                    self.gate.release(entered)
                 endpoint.limiter.release(epoch, congested=congested, retry_after=pause)
             if failures >= self.models.tries:
                 raise CallFailed(f"given up after {failures} failed requests, the last: {problem}")

@@ -57,6 +57,18 @@ class AdaptiveLimiter:
                 self._adapt(retry_after)
         self._wake()
 
+    def resize(self, limit: int) -> None:
+        """Set how many may be in flight from now on; 0 lets none begin. What is in flight goes on."""
+        self.maximum = self.limit = limit
+        self._epoch += 1
+        self._done = self._congested = 0
+        self._wake()
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for a slot."""
+        return sum(not turn.done() for turn in self._waiting)
+
     def _adapt(self, retry_after: float) -> None:
         share = self._congested / self._done
         # Two above the tolerated share: in a small window chance alone may exceed it.

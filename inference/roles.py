@@ -29,6 +29,8 @@ class Models:
     """Tokens that the job may be billed for in all, over all its invocations."""
     max_concurrency: int = 64
     """Calls in flight per worker process and endpoint."""
+    max_concurrency_total: int = 0
+    """Calls in flight of all workers together, which share them out in Redis; 0 for no such limit."""
     timeout: float = 600.0
     """Seconds to wait for one answer."""
     patience: float = 300.0

@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from tokenmill.inference import ending, redaction
+from tokenmill.inference import ending, fleet, redaction
 from tokenmill.inference.cache.open import open_cache
 from tokenmill.inference.errors import CacheBroken, RunStopped
 from tokenmill.inference.identity import installed
 from tokenmill.inference.providers import room_to_think
 from tokenmill.inference.roles import Models
+from tokenmill.inference.secrets import REDIS_PASSWORD, secret
 from tokenmill.inference.servers.acquire import Lease, acquire
 from tokenmill.inference.spec import parse_spec
 from tokenmill.inference.stats import RoleStats
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 LEASE = 6.0
 """Seconds for which a driver leads a run on other machines without a sign of life."""
+DETACHED = 30 * 86_400.0
+"""Seconds in which a run that nobody waits for must be done."""
 LOOK = 1.0
 """Seconds between its signs of life, and between the looks of workers for them."""
 UNLED = 5
@@ -58,7 +61,8 @@ def connect(models: Models, leases: list[Lease], *, cache: Any) -> Client:
     from tokenmill.inference.wire import codec_of
 
     urls = [models.cache] if "://" in models.cache else []  # a file's path is no secret
-    redaction.learn(*urls, *(parse_spec(role.spec).api_key() for role in models.roles.values()))
+    keys = [parse_spec(role.spec).api_key() for role in models.roles.values()]
+    redaction.learn(*urls, *keys, *[secret(REDIS_PASSWORD) for _ in urls])
     recordings: dict[str, Recording] = {}
     recorded: dict[str, RecordedPlayer] = {}
     endpoints: dict[str, Endpoint] = {}
@@ -97,7 +101,11 @@ def connect(models: Models, leases: list[Lease], *, cache: Any) -> Client:
             offline=offline,
         )
     recorder = Recorder(models.state) if models.record else None
-    return Client(models, players, cache, recorded=recorded, recorder=recorder)
+    gate = None
+    if models.max_concurrency_total:
+        gate = AdaptiveLimiter(1)
+        gate.resize(0)  # until the others have made room
+    return Client(models, players, cache, recorded=recorded, recorder=recorder, gate=gate)
 
 
 class Runtime:
@@ -116,6 +124,8 @@ class Runtime:
         self._leads = False
         self._unled = 0
         self._look = 0.0
+        self._told: fleet.Told | None = None
+        self._sharing: Future[None] | None = None
         self._thread = threading.Thread(target=self.loop.run_forever, name="tokenmill-runtime", daemon=True)
         self._thread.start()
         try:
@@ -123,7 +133,9 @@ class Runtime:
         except BaseException:
             self._stop()
             raise
-        self._live = asyncio.run_coroutine_threadsafe(self._report(), self.loop)
+        self._live = self.submit(self._report())
+        if self.client.gate is not None:
+            self._sharing = self.submit(fleet.share(self.client, self._shared, models.max_concurrency_total))
 
     async def _connect(self) -> Client:
         if self.models.code and self.models.code != (here := installed()):
@@ -135,24 +147,35 @@ class Runtime:
         # Starting a server may take minutes; nothing else runs on this loop yet.
         return connect(self.models, self._leases, cache=cache)
 
-    def lead(self) -> None:
+    def lead(self, *, for_good: bool = False) -> None:
         """Lead the run from this process, as its driver: other commands' workers for the same run stop, and ours stop when
-        this process no longer shows that it lives.
+        this process no longer shows that it lives; or, for good, when another command leads.
 
         Raises:
             CacheBroken: Redis cannot be reached.
         """
-        self.run(self._led_by().lead(self.models.attempt, LEASE, take=True))
+        self.run(self._shared.lead(self.models.attempt, DETACHED if for_good else LEASE, take=True))
+        if for_good:
+            return
         self._leads = True
+        if self.models.state:
+            self._told = fleet.Told(self._shared, self.models.attempt, Path(self.models.state))
 
     def leave(self) -> None:
         """The run is over: workers that are still there stop."""
         if self._leads:
             self._leads = False
             with contextlib.suppress(CacheBroken):
-                self.run(self._led_by().leave(self.models.attempt))
+                self.run(self._shared.leave(self.models.attempt))
 
-    def _led_by(self) -> RedisCache:
+    def heed(self) -> None:
+        """As the driver: see what workers on other machines have told, to the last."""
+        if self._told is not None:
+            with contextlib.suppress(CacheBroken):
+                self.run(self._told.fetch())
+
+    @property
+    def _shared(self) -> RedisCache:
         from tokenmill.inference.cache.redis import RedisCache
 
         assert isinstance(self.client.cache, RedisCache)  # what workers on other machines share
@@ -162,9 +185,12 @@ class Runtime:
         """Show that the driver lives, or see whether it does."""
         with contextlib.suppress(CacheBroken):  # the next call says so
             if self._leads:
-                ours = await self._led_by().lead(self.models.attempt, LEASE)
+                ours = await self._shared.lead(self.models.attempt, LEASE)
+                if self._told is not None:
+                    await self._told.fetch()
             else:
-                leader = await self._led_by().leader()
+                await self._shared.tell(self.models.attempt, orjson.dumps(self._figures(0)))
+                leader = await self._shared.leader()
                 self._unled = 0 if leader else self._unled + 1
                 ours = leader == self.models.attempt or (not leader and self._unled < UNLED)
             if not ours:
@@ -208,9 +234,13 @@ class Runtime:
 
     def stopped(self, error: RunStopped) -> None:
         """Leave word for the driver of why the run ends; the first reason stands."""
+        why = orjson.dumps([type(error).__name__, str(error)])
+        if self.models.attempt:
+            with contextlib.suppress(CacheBroken):
+                self.run(self._shared.say_stopped(self.models.attempt, why))
         if self.models.state:
-            with contextlib.suppress(OSError), Path(self.models.state, "stopped.json").open("xb") as file:
-                file.write(orjson.dumps([type(error).__name__, str(error)]))
+            with contextlib.suppress(OSError), Path(self.models.state, fleet.STOPPED).open("xb") as file:
+                file.write(why)
 
     async def _report(self) -> None:
         """Write live figures for the driver to read, and end with it."""
@@ -225,18 +255,21 @@ class Runtime:
                 self._look = time.monotonic() + LOOK
                 await self._follow()
             if path is not None:
-                figures = {
-                    "time": time.time(),
-                    "in_flight": self.client.in_flight,
-                    "rows": dict(self._tally),
-                    "reasons": dict(self._reasons),
-                    "roles": {name: stats.as_dict() for name, stats in self.stats().items()},
-                }
                 with contextlib.suppress(OSError):  # figures only; the run does not depend on them
                     part = path.with_suffix(".part")
-                    part.write_bytes(orjson.dumps(figures))
+                    part.write_bytes(orjson.dumps(self._figures(time.time())))
                     part.replace(path)
             await asyncio.sleep(0.5)
+
+    def _figures(self, now: float) -> dict[str, Any]:
+        """What this process has done so far, for `pipelines.runs.progress`."""
+        return {
+            "time": now,
+            "in_flight": self.client.in_flight,
+            "rows": dict(self._tally),
+            "reasons": dict(self._reasons),
+            "roles": {name: stats.as_dict() for name, stats in self.stats().items()},
+        }
 
     async def _disconnect(self) -> None:
         self._live.cancel()

@@ -18,7 +18,6 @@ Parsing touches neither the network, nor the disk, nor the environment: a spec m
 from __future__ import annotations
 
 import ipaddress
-import os
 import re
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -26,6 +25,7 @@ from typing import Literal
 from urllib.parse import quote, unquote, urlsplit
 
 from tokenmill.inference.providers import PROVIDERS, problem_of
+from tokenmill.inference.secrets import secret
 
 Kind = Literal["embedded", "endpoint", "openai", "provider", "vllm", "llamacpp", "hf", "recorded"]
 
@@ -78,6 +78,11 @@ class ModelSpec:
         return self.kind in ("embedded", "llamacpp", "hf")
 
     @property
+    def shows_key(self) -> bool:
+        """Whether the text that was parsed holds a key."""
+        return bool(self._key)
+
+    @property
     def maker(self) -> str:
         """`openai` or the provider's name; empty where it is not known who made the model."""
         return "openai" if self.kind == "openai" else self.provider
@@ -101,15 +106,19 @@ class ModelSpec:
         )
 
     def api_key(self) -> str:
-        """The bearer token to send, read from the environment now; empty where none is set or needed."""
+        """The bearer token to send, read now from the environment or a file that it names; empty where none is set or needed.
+
+        Raises:
+            RunStopped: see `inference.secrets.secret`.
+        """
         if named := self.option("key") if not self.managed else None:
-            return os.environ.get(named, "")
+            return secret(named)
         if self.kind == "provider":
-            return os.environ.get(PROVIDERS[self.provider].key, "")
+            return secret(PROVIDERS[self.provider].key)
         if self.kind == "openai":
-            return os.environ.get("OPENAI_API_KEY", "")
+            return secret("OPENAI_API_KEY")
         if self.kind == "endpoint":
-            return self._key or os.environ.get("TOKENMILL_API_KEY", "")
+            return self._key or secret("TOKENMILL_API_KEY")
         return ""
 
 

@@ -23,7 +23,7 @@ def run(tmp_path, capsys):
 
     def command(*argv):
         argv = [str(a) for a in argv]
-        if argv[0] != "publish" and argv[:2] not in WITHOUT_CACHE and "--cache" not in argv:
+        if argv[0] not in ("publish", "finish") and argv[:2] not in WITHOUT_CACHE and "--cache" not in argv:
             argv += ["--cache", str(tmp_path / "answers.sqlite")]
         code = cli.main(argv)
         captured = capsys.readouterr()

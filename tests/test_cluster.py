@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,7 +17,7 @@ from tokenmill.bench.servers.evolver import Evolver
 from tokenmill.bench.servers.mill import Writer, documents
 from tokenmill.bench.servers.scripted import ScriptedServer
 from tokenmill.inference import runtime
-from tokenmill.pipelines.runs import launch
+from tokenmill.pipelines.runs import launch, progress
 from tokenmill.pipelines.runs.remote import arguments
 from tokenmill.pipelines.transforms.sinks import write_parquet
 from tokenmill.schemas.columns import to_table
@@ -31,7 +32,8 @@ from tests.test_agentic_chain import Everybody
 
 @pytest.fixture(scope="module", params=["portable", *filter(shutil.which, ["prism"])])
 def remote(request):
-    """A cluster; on Prism, too, where that is installed (`make cluster-test`)."""
+    """A cluster; on Prism, too, where that is installed (`make cluster-test`). Its cache keeps answers from test to test, so
+    models have a name each where calls are counted."""
     with cluster(prism=request.param == "prism") as started:
         yield started
 
@@ -120,6 +122,49 @@ def test_the_job_ends_with_its_driver_and_nothing_is_paid_twice(remote, tmp_path
         assert len(server.log.bodies) == 400 and server.log.answered - 400 <= 8, server.log.answered
 
 
+def test_a_job_goes_on_without_its_command_and_is_finished_later(remote, tmp_path, run):
+    if remote.prism:
+        pytest.skip("the command itself starts Prism, which ends with it")
+    corpus = tmp_path / "corpus.jsonl"
+    lines(corpus, documents(60, 6))
+    with ScriptedServer(Writer(), latency=0.1, models=("detached",)) as server:
+        job = ("knowledge", "--input", corpus, "--llm", server.spec, "--no-similarity", "--max-concurrency", "8")
+        assert run(*job, "--output", tmp_path / "here")[0] == 0
+        code, _, err = run(*job, "--output", tmp_path / "there", *remote.flags, "--detach")
+        assert code == 0 and f"finish {tmp_path / 'there'}" in err.splitlines()[-1], err + remote.log
+        paid = server.log.answered
+        code, _, err = run("finish", tmp_path / "there")
+        assert code == 1 and "has not done all of it yet" in err, err
+        _until(lambda: run("finish", tmp_path / "there")[0] == 0)
+        assert server.log.answered > paid, "it went on after its command had ended"
+    assert shards(tmp_path / "there") == shards(tmp_path / "here")
+    there, here = manifest(tmp_path / "there"), manifest(tmp_path / "here")
+    assert there["counts"] == here["counts"] and there["calls"]["writer"]["prompt_tokens"] > 0
+    assert there["fingerprint"] == here["fingerprint"] and not (tmp_path / "there" / ".unfinished").exists()
+
+
+def test_all_workers_together_keep_to_the_calls_that_they_may_have_in_flight(remote, tmp_path, run):
+    corpus = tmp_path / "corpus.jsonl"
+    lines(corpus, documents(30, 4))
+    with ScriptedServer(Writer(), latency=0.1, models=("capped",)) as server:
+        job = ("knowledge", "--input", corpus, "--llm", server.spec, "--no-similarity", "--no-judge")
+        flags = (*remote.flags, "--max-concurrency-total", "3")
+        code, _, err = run(*job, "--output", tmp_path / "out", *flags)
+        assert code == 0, err + remote.log
+        assert server.log.most_in_flight == 3
+
+
+def test_the_workers_reason_and_figures_reach_the_command(remote, tmp_path, run, monkeypatch):
+    monkeypatch.setattr(progress, "PLAIN_EVERY", 0.2)
+    corpus = tmp_path / "corpus.jsonl"
+    lines(corpus, documents(40, 6))
+    with ScriptedServer(Writer(), latency=0.2, models=("told",)) as server:
+        job = ("knowledge", "--input", corpus, "--llm", server.spec, "--no-similarity", "--max-concurrency", "4")
+        code, _, err = run(*job, "--output", tmp_path / "out", *remote.flags, "--max-tokens", "20000")
+    assert code == 3 and "stopped: " in err.splitlines()[-1] and "20,000" in err.splitlines()[-1], err
+    assert re.search(r"^[1-9]\d*/80 rows .* calls [1-9]", err, re.MULTILINE), err
+
+
 def test_what_cannot_work_elsewhere_is_one_line(tmp_path, run, monkeypatch):
     corpus = tmp_path / "corpus.jsonl"
     lines(corpus, documents(2, 4))
@@ -130,6 +175,12 @@ def test_what_cannot_work_elsewhere_is_one_line(tmp_path, run, monkeypatch):
         (("--on", "moon"), "--on moon: must be one of flink, spark, prism, dataflow"),
         (("--runner=FlinkRunner", "--cache", "unix:///redis.sock"), "need a shared cache"),
         (("--runner=FlinkRunner", "--cache", "redis://127.0.0.1:9/0"), "out lies on this machine"),
+        (("--runner=FlinkRunner", "--cache", "redis://:secret@127.0.0.1:9/0"), "set TOKENMILL_REDIS_PASSWORD"),
+        (
+            ("--runner=FlinkRunner", "--cache", "redis://127.0.0.1:9/0", "--judge-llm", "m@http://u:k@127.0.0.1:9/v1"),
+            "its key would travel with the job",
+        ),
+        (("--detach",), "--detach is for runs on other machines"),
         (("--runner=FlinkRunner", "--max_bundle_sise=5"), "unknown flag --max_bundle_sise=5"),
     ):
         code, _, err = run(*flags, *more)

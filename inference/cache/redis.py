@@ -6,6 +6,8 @@ survives its restart, `maxmemory-policy noeviction` keeps it from forgetting wha
 
 Keys: `tokenmill:answer:ADDRESS`; per run `tokenmill:run:RUN:spent`, `:owners` (a set),
 `:leader` (the token of the command that leads the run; expires unless it shows signs of life),
+`:fleet` (calls in flight that each worker may have), `:told:TOKEN` and `:stopped:TOKEN` (figures of the workers of a command, and
+why they stopped),
 `:held:OWNER` (expires unless its owner shows signs of life) and `:last:OWNER` (the last batch and its outcome, so that a
 repeated one counts once).
 """
@@ -28,9 +30,15 @@ from redis.retry import Retry
 from tokenmill.inference.cache.base import Entry
 from tokenmill.inference.cache.batching import OWNER_TTL, Batch, BatchedCache, Outcome, fail
 from tokenmill.inference.errors import CacheBroken
+from tokenmill.inference.secrets import REDIS_PASSWORD, secret
 
 VERSION = 1
 """Schema version, under the key `tokenmill:schema`."""
+
+FLEET_TTL_MS = 10_000
+"""Milliseconds after which the calls that a silent worker may have in flight are others' to have."""
+TOLD_TTL = 86_400
+"""Seconds for which what workers tell is kept."""
 
 T = TypeVar("T")
 
@@ -98,6 +106,34 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], 'nobody
 """
 
 
+ALLOT = """
+-- KEYS: who may have how many calls in flight; ARGV: owner, in flight, wanted, limit in all, time to live in ms
+-- What an owner holds is never less than what it has in flight, so the sum of all that is held is never above the limit.
+local clock = redis.call('TIME')
+local now = 1000 * clock[1] + math.floor(clock[2] / 1000)
+local using, wanted, limit = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local taken, live, hungry = 0, 1, false
+local all = redis.call('HGETALL', KEYS[1])
+for i = 1, #all, 2 do
+  if all[i] ~= ARGV[1] then
+    local held, theirs, till = string.match(all[i + 1], '(%d+) (%d+) (%d+)')
+    if tonumber(till) < now then
+      redis.call('HDEL', KEYS[1], all[i])
+    else
+      taken, hungry = taken + held, hungry or tonumber(theirs) > tonumber(held)
+      live = live + (tonumber(theirs) > 0 and 1 or 0)
+    end
+  end
+end
+local grant = math.min(wanted, limit - taken)
+if hungry then grant = math.min(grant, math.max(1, math.floor(limit / live))) end
+grant = math.max(grant, using)
+redis.call('HSET', KEYS[1], ARGV[1], string.format('%d %d %d', grant, wanted, now + ARGV[5]))
+redis.call('PEXPIRE', KEYS[1], 10 * ARGV[5])
+return grant
+"""
+
+
 class RedisCache(BatchedCache):
     """`inference.cache.base.Cache` in Redis; open it through `inference.cache.open.open_cache`."""
 
@@ -114,6 +150,7 @@ class RedisCache(BatchedCache):
             raise CacheBroken(
                 "the cache's Redis URL is malformed; write redis://[user:password@]host[:port][/db]"
             ) from None
+        self._password = {} if parts.get("password") else {"password": secret(REDIS_PASSWORD) or None}
         self._where = parts.get("path") or f"{parts.get('host', 'localhost')}:{parts.get('port', 6379)}"
 
     def _reset(self) -> None:
@@ -133,6 +170,7 @@ class RedisCache(BatchedCache):
             "socket_connect_timeout": 5.0,
             "socket_timeout": 10.0,
             "protocol": 2,
+            **self._password,
         }
 
     def check(self) -> None:
@@ -250,13 +288,51 @@ class RedisCache(BatchedCache):
 
     @property
     def _leader(self) -> str:
-        return f"tokenmill:run:{self.run}:leader"
+        return f"{self._run}:leader"
+
+    # What workers on many machines tell each other and their driver
+
+    async def allot(self, using: int, wanted: int, limit: int) -> int:
+        """How many calls this process may have in flight, of `limit` that all workers of the run may have together.
+
+        Args:
+            using: how many it has in flight now; it is given no fewer.
+            wanted: how many it would have.
+        """
+        args = (self._owner, using, wanted, limit, FLEET_TTL_MS)
+        return int(await self._insist(lambda client: client.eval(ALLOT, 1, f"{self._run}:fleet", *args)))
+
+    async def tell(self, attempt: str, figures: bytes) -> None:
+        """Leave this worker's figures where the driver of the attempt finds them."""
+
+        async def store(client: Redis) -> None:
+            await client.hset(f"{self._run}:told:{attempt}", self._owner, figures)
+            await client.expire(f"{self._run}:told:{attempt}", TOLD_TTL)
+
+        await self._insist(store)
+
+    async def told(self, attempt: str) -> dict[bytes, bytes]:
+        """The last figures of every worker of an attempt."""
+        return await self._insist(lambda client: client.hgetall(f"{self._run}:told:{attempt}"))
+
+    async def say_stopped(self, attempt: str, why: bytes) -> None:
+        """Leave word of why an attempt ends; the first reason stands."""
+        key = f"{self._run}:stopped:{attempt}"
+        await self._insist(lambda client: client.set(key, why, nx=True, ex=TOLD_TTL))
+
+    async def why_stopped(self, attempt: str) -> bytes | None:
+        """What a worker of the attempt has left word of."""
+        return await self._insist(lambda client: client.get(f"{self._run}:stopped:{attempt}"))
+
+    @property
+    def _run(self) -> str:
+        return f"tokenmill:run:{self.run}"
 
     async def _spent(self) -> int:
-        return int(await self._insist(lambda client: client.get(f"tokenmill:run:{self.run}:spent")) or 0)
+        return int(await self._insist(lambda client: client.get(f"{self._run}:spent")) or 0)
 
     async def _commit(self, batch: Batch) -> Outcome:
-        run = f"tokenmill:run:{self.run}"
+        run = self._run
         keys = [f"{run}:spent", f"{run}:owners", f"{run}:held:{self._owner}", f"{run}:last:{self._owner}"]
         keys += [f"tokenmill:answer:{address}" for address, _ in batch.puts]
         arguments: list[bytes | str | int] = [

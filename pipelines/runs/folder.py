@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
-import io
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,9 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from tokenmill.pipelines.report.formatting import by_count
-from tokenmill.pipelines.runs.errors import RunFailed, UsageError, line_of
+from tokenmill.pipelines.runs.errors import RowsMissing, UsageError, line_of
 from tokenmill.pipelines.transforms import PAIRS
+from tokenmill.pipelines.transforms.counts import FILE as COUNTS
 from tokenmill.pipelines.transforms.files import (
     delete_file,
     delete_folder,
@@ -29,7 +29,7 @@ from tokenmill.pipelines.transforms.files import (
     replace_file,
     whole_path,
 )
-from tokenmill.pipelines.transforms.sinks import EMPTY
+from tokenmill.pipelines.transforms.sinks import EMPTY, Shard, describe
 
 KINDS = ("data", "rejected", "failed")
 BESIDE = (PAIRS,)
@@ -39,6 +39,8 @@ WORK = ".unfinished"
 OURS = "tokenmill.json"
 """Within `WORK`: says that a run of ours made it. Without, the folder is somebody else's of that name."""
 MANIFEST = "manifest.json"
+ASKED = 32
+"""Files whose descriptions are read at a time."""
 PAGES = ("README.md", "report.html")
 
 
@@ -154,6 +156,7 @@ class OutputFolder:
         self.check_ours()
         try:
             self.claim()
+            delete_file(self.at(WORK, COUNTS))
             for kind in (*KINDS, *BESIDE):
                 delete_folder(self.at(WORK, kind))
                 FileSystems.mkdirs(self.at(WORK, kind))
@@ -188,11 +191,10 @@ class OutputFolder:
             if not shards:
                 continue
             FileSystems.mkdirs(self.at(kind))
-            for number, shard in enumerate(shards):
-                name = f"train-{number:05d}-of-{len(shards):05d}.parquet"
-                described = _describe(shard)
-                FileSystems.rename([shard], [self.at(kind, name)])
-                files.append({"file": f"{kind}/{name}", **described})
+            names = [f"train-{number:05d}-of-{len(shards):05d}.parquet" for number in range(len(shards))]
+            told = describe_all(shards)
+            FileSystems.rename(shards, [self.at(kind, name) for name in names])
+            files += [{"file": f"{kind}/{name}", **one._asdict()} for name, one in zip(names, told, strict=True)]
         return files
 
     def write(self, name: str, content: bytes) -> None:
@@ -211,11 +213,10 @@ class OutputFolder:
         delete_folder(self.at(WORK))
 
 
-def _describe(path: str) -> dict[str, Any]:
-    with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
-        content = file.read()
-    rows = pq.ParquetFile(io.BytesIO(content)).metadata.num_rows
-    return {"rows": rows, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+def describe_all(paths: list[str]) -> list[Shard]:
+    """What the workers that wrote these shards say of them; many at a time, since a store takes a while to answer."""
+    with ThreadPoolExecutor(ASKED, "tokenmill-shards") as pool:
+        return list(pool.map(describe, paths))
 
 
 def count_column(paths: list[str], name: str) -> dict[str, int]:
@@ -248,13 +249,13 @@ def check_sum(counts: dict[str, int], tasks_per_row: int) -> None:
     """Every input row ends in exactly one place; `extra` rows are those beyond one for each task.
 
     Raises:
-        RunFailed: rows are missing or doubled.
+        RowsMissing: or doubled.
     """
     tasks = (counts["read"] - counts["unreadable"]) * tasks_per_row
     expected = tasks + counts["unreadable"] + counts.get("extra", 0)
     found = counts["accepted"] + counts["rejected"] + counts["failed"]
     if tasks != counts["tasks"] or found != expected:
-        raise RunFailed(
+        raise RowsMissing(
             f"the rows do not add up: {counts['read']} read, {counts['unreadable']} of them unreadable, {tasks_per_row} "
             f"tasks each make {expected} rows, but {counts['accepted']} accepted + {counts['rejected']} rejected + "
             f"{counts['failed']} failed are {found}. The shards are left in {WORK}/"

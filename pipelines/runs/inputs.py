@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import hashlib
 import os
 import posixpath
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +42,10 @@ COUNTED_LINE = 1 << 20
 """Bytes of a line that are held where lines are only counted."""
 PIECES, SMALLEST_PIECE, LARGEST_PIECE = 64, 1 << 15, 1 << 23
 """A file is cut into about so many pieces, within these sizes in bytes, so that all workers get their share of it."""
+GROUP_PIECES, SMALLEST_GROUP_PIECE = 16, 1 << 18
+"""The same for a row group of a Parquet file; each piece unpacks what stands before it, too, so there are fewer."""
+OPENED = 32
+"""Files elsewhere that are looked into at a time."""
 
 
 @dataclass(frozen=True)
@@ -233,6 +240,7 @@ def _pieces(
 ) -> tuple[list[Piece], int | None]:
     """Work for the readers. With a limit, rows are allotted file by file, in order, until it is reached."""
     pieces: list[Piece] = []
+    groups = _row_groups(files)
     left = limit
     total: int | None = 0
     for file in files:
@@ -240,10 +248,10 @@ def _pieces(
             break
         if ends_with(file.path, PARQUET):
             first = 0
-            for group, rows in enumerate(_row_groups(file.path, file.size)):
+            for group, (rows, size) in enumerate(groups[file.path]()):
                 take = rows if left is None else min(left, rows)
                 if take:
-                    pieces.append(Piece(file.path, file.name, group, first, take))
+                    pieces += _cut_group(file, group, first, rows, size, take)
                     total = None if total is None else total + take
                     left = None if left is None else left - take
                 first += rows
@@ -279,14 +287,42 @@ def _cut(file: InputFile, lines: _Lines | None) -> list[Piece]:
     ]
 
 
-def _row_groups(path: str, size: int) -> list[int]:
+def _cut_group(file: InputFile, group: int, first: int, rows: int, size: int, take: int) -> list[Piece]:
+    """The first `take` of the rows of a row group, which begins with row `first` of the file and has `size` bytes unpacked."""
+    count = max(1, min(GROUP_PIECES, size // SMALLEST_GROUP_PIECE, rows))
+    step = -(-rows // count)
+    return [
+        Piece(file.path, file.name, group, skip, first + skip, min(step, take - skip)) for skip in range(0, take, step)
+    ]
+
+
+RowGroups = list[tuple[int, int]]
+"""(rows, bytes unpacked) of each row group of a file."""
+
+
+def _row_groups(files: Sequence[InputFile]) -> dict[str, Callable[[], RowGroups]]:
+    """The row groups of the Parquet files, by path. Footers of files elsewhere are read many at a time, since each takes as
+    long as its store takes to answer."""
+    parquet = [file for file in files if ends_with(file.path, PARQUET)]
+    if all(is_local(file.path) for file in parquet):
+        return {file.path: functools.partial(_footer, file) for file in parquet}
+    with ThreadPoolExecutor(OPENED, "tokenmill-footers") as pool:
+        return {file.path: pool.submit(_footer, file).result for file in parquet}
+
+
+def _footer(file: InputFile) -> RowGroups:
+    """
+    Raises:
+        UsageError: it is not readable as Parquet.
+    """
     try:
-        with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as raw:
+        with FileSystems.open(file.path, compression_type=CompressionTypes.UNCOMPRESSED) as raw:
             metadata = pq.read_metadata(raw)
-            check_parquet(metadata, size)
-            return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+            check_parquet(metadata, file.size)
+            groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+            return [(group.num_rows, group.total_byte_size) for group in groups]
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise UsageError(f"--input {path}: not readable as Parquet: {line_of(error)}") from None
+        raise UsageError(f"--input {file.path}: not readable as Parquet: {line_of(error)}") from None
 
 
 def check_columns(inputs: Inputs, parser: Parser[Any]) -> None:
@@ -296,8 +332,12 @@ def check_columns(inputs: Inputs, parser: Parser[Any]) -> None:
     Raises:
         UsageError: one is missing or cannot hold text, or the beginning of a file is not readable at all.
     """
-    for file in inputs.files:
-        if not ends_with(file.path, TEXT):
-            present = input_columns.columns_of(file.path, file.name)
+    files = [file for file in inputs.files if not ends_with(file.path, TEXT)]
+    here = all(is_local(file.path) for file in files)
+    with contextlib.nullcontext() if here else ThreadPoolExecutor(OPENED, "tokenmill-columns") as pool:
+        look = pool.map if pool else map
+        for file, present in zip(
+            files, look(lambda file: input_columns.columns_of(file.path, file.name), files), strict=True
+        ):
             if present is not None:
                 input_columns.check(file.path, present, parser)

@@ -12,6 +12,7 @@ from tokenmill.inference.roles import Models, Role
 from tokenmill.pipelines.runs.benchmarks import Benchmarks
 from tokenmill.pipelines.runs.inputs import Inputs
 from tokenmill.pipelines.runs.read_rows import parsed_rows
+from tokenmill.pipelines.transforms.counts import write_counts
 from tokenmill.pipelines.transforms.flow import Flow
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Several
 from tokenmill.pipelines.transforms.sources import Parser, Piece
@@ -109,5 +110,6 @@ class Job:
         return parsed_rows(pieces, self.parser, self.max_row_bytes)
 
     def build(self, root: beam.Pipeline, models: Models, pieces: Sequence[Piece], folder: str, shards: int) -> None:
-        """Lay the job on a pipeline: shards under `folder`/{data,rejected,failed}."""
+        """Lay the job on a pipeline: shards under `folder`/{data,rejected,failed}, and the counts of their rows."""
         self.dag(Flow(root, models, pieces, self.parser, self.max_row_bytes, folder, shards))
+        write_counts(root, folder)

@@ -16,36 +16,25 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 from tokenmill.inference import runtime as runtimes
 from tokenmill.inference.identity import installed
-from tokenmill.inference.pricing import load_prices
 from tokenmill.inference.roles import Models
 from tokenmill.inference.servers.hub import NotFetched, pinned_text
 from tokenmill.inference.spec import parse_spec
-from tokenmill.pipelines.runs import inputs, live, recordings, remote
+from tokenmill.pipelines.runs import detached, inputs, live, recordings, remote
 from tokenmill.pipelines.runs.batched import at_the_driver, batched, check_batches
+from tokenmill.pipelines.runs.conclude import conclude, counted, verdict
 from tokenmill.pipelines.runs.errors import UsageError
-from tokenmill.pipelines.runs.exit import FAILED, OK, ended, say
-from tokenmill.pipelines.runs.folder import KINDS, OutputFolder, check_sum, count_column
+from tokenmill.pipelines.runs.exit import OK, ended, say
+from tokenmill.pipelines.runs.folder import OutputFolder
 from tokenmill.pipelines.runs.job import Job
-from tokenmill.pipelines.runs.manifest import (
-    Begun,
-    check_utf8,
-    described_calls,
-    described_models,
-    described_prompts,
-    fingerprint_of,
-    record,
-    tell,
-)
+from tokenmill.pipelines.runs.manifest import Begun, check_utf8, described_models, described_prompts, fingerprint_of
 from tokenmill.pipelines.runs.options import RunOptions, default_cache
 from tokenmill.pipelines.runs.preflight import check_models
 from tokenmill.pipelines.runs.prepare import prepared
 from tokenmill.pipelines.runs.progress import Progress
 from tokenmill.pipelines.runs.runner import choose
+from tokenmill.pipelines.runs.runner import counted as counted_rows
 from tokenmill.pipelines.transforms.files import absolute, whole_path
-from tokenmill.pipelines.transforms.rollout import EXTRA
-from tokenmill.pipelines.transforms.sources import COUNTED_FILES, PARQUET, ends_with
 from tokenmill.schemas.flags import as_flags, describe, shaping
-from tokenmill.schemas.manifest import Manifest
 
 from tokenmill import COMMAND as PROGRAM
 
@@ -170,6 +159,7 @@ def models_of(job: Job, options: RunOptions, state: str) -> Models:
         run=options.account or f"{job.name} {whole_path(options.output or 'preview')}",
         budget=options.max_tokens,
         max_concurrency=options.max_concurrency,
+        max_concurrency_total=options.max_concurrency_total or 0,
         timeout=options.timeout,
         patience=options.patience,
         retry_refused=options.retry_failed,
@@ -187,47 +177,59 @@ def _run(
     served, used = described_models(job.roles, job.sampling), described_prompts(job.prompts)
     shape = {"job": job.name, "config": config, "inputs": [[f.name, f.stamp] for f in found.files]}
     fingerprint = fingerprint_of(shape, served, used)
+    described = {"config": config, "fingerprint": fingerprint, "models": served, "prompts": used}
     earlier = out.manifest()
     out.check_apart(file.path for file in found.files)
     if earlier is not None and not _to_be_replaced(earlier, fingerprint, options, out):
         with contextlib.suppress(OSError):  # one that was killed just before its end left it
             out.end()
-        say(f"{out.path} is finished already: {_counted(earlier['counts'])}. Nothing was done", OK)
-        return _verdict(earlier["counts"])
+        say(f"{out.path} is finished already: {counted(earlier['counts'])}. Nothing was done", OK)
+        return verdict(earlier["counts"])
     begun = Begun()
     beam_args, added = remote.arguments(options.on, beam_args)
     if added:
         say(f"--on {options.on}: {' '.join(added)}", OK)
     runner = choose(beam_args, found, job)
     check_batches(job, local=runner.local)
-    in_batches, shards = batched(job), _shards(job, found)
-    driven = at_the_driver(models) if in_batches else models
-    if not runner.local:
+    detached.check_detached(options, local=runner.local)
+    state, shards = models.state, _shards(job, found)
+    if runner.local:
+        models = _shared_out(models, runner.workers)
+        driven = at_the_driver(models) if batched(job) else models
+    else:
         found, out = found.absolute(), OutputFolder(absolute(out.path))
         models = _elsewhere(models)
         benchmarks = () if job.benchmarks is None else job.benchmarks.paths
         paths_there = (out.path, *(file.path for file in found.files), *benchmarks)
         remote.check(models, paths_there, shared=options.shared_filesystem)
-        driven = remote.of_driver(models)
+        driven = remote.of_driver(models, state)
     zygote = runner.zygote(job, models)  # before this process has threads
     try:
         runtime = runtimes.obtain(driven)
         try:
-            check_models(runtime)
-            if driven.attempt:
-                runtime.lead()
-            out.begin()
-            total = found.rows and found.rows * job.tasks_per_row * job.rows_per_task
-            progress = Progress(Path(models.state or "/nonexistent"), total)
-            watched = live.shown(out, job.name, job.title, progress, finished_before=earlier is not None)
-            with progress, watched, prepared():
-                if in_batches:
-                    from tokenmill.pipelines.runs.waves import Waves  # with its client of the Batch API
+            if options.collect:
+                detached.check_same(out, fingerprint)
+                counters = counted_rows(out)
+            else:
+                check_models(runtime)
+                if driven.attempt:
+                    runtime.lead(for_good=options.detach)
+                out.begin()
+                if options.detach:
+                    detached.leave_word(out, options, beam_args, fingerprint)
+                    say(f"{runner.submit(job, models, found, out, shards)}; then: {PROGRAM[-1]} finish {out.path}", OK)
+                    return OK
+                total = found.rows and found.rows * job.tasks_per_row * job.rows_per_task
+                progress = Progress(Path(state), total)
+                watched = live.shown(out, job.name, job.title, progress, finished_before=earlier is not None)
+                with progress, watched, prepared():
+                    if batched(job):
+                        from tokenmill.pipelines.runs.waves import Waves  # with its client of the Batch API
 
-                    waves = Waves(runner, job, models, found, out, shards, runtime, options.batch_below, zygote)
-                    counters = waves.run()
-                else:
-                    counters = runner.execute(job, models, found, out, shards, zygote)
+                        waves = Waves(runner, job, models, found, out, shards, runtime, options.batch_below, zygote)
+                        counters = waves.run()
+                    else:
+                        counters = runner.execute(job, models, found, out, shards, zygote, state, runtime.heed)
             spent = runtime.run(runtime.client.cache.spent())
         finally:
             runtime.leave()
@@ -235,46 +237,7 @@ def _run(
     finally:
         if zygote is not None:
             zygote.close()
-    paths = {kind: out.unfinished(kind) for kind in KINDS}
-    counts = {
-        "read": counters.get("read", 0),
-        "unreadable": counters.get("unreadable", 0),
-        "tasks": sum(counters.get(kind, 0) for kind in KINDS) - counters.get(EXTRA, 0),
-        **({"extra": counters[EXTRA]} if counters.get(EXTRA) else {}),
-        **{
-            name: _rows(paths[kind])
-            for name, kind in (("accepted", "data"), ("rejected", "rejected"), ("failed", "failed"))
-        },
-    }
-    check_sum(counts, job.tasks_per_row)
-    lost = _lost(found, counters)
-    if lost:
-        counts["lost"] = sum(lost.values())
-    counts |= job.counts(counts, lambda kind, column: count_column(paths[kind], column))
-    counts = {name: rows for name, rows in counts.items() if rows or name != "extra"}
-    manifest = record(
-        job,
-        options,
-        begun,
-        paths,
-        config=config,
-        fingerprint=fingerprint,
-        models=served,
-        prompts=used,
-        inputs=found.manifest(counters),
-        counts=counts,
-        calls=described_calls(job.roles, counters, load_prices(options.prices)),
-        spent={"tokens": spent, "shared": bool(options.account)},
-        benchmarks=None if job.benchmarks is None else job.benchmarks.found(counters),
-        **job.measured(counters),
-    )
-    from tokenmill.pipelines.runs.finish import finish  # what it needs takes a while to import
-
-    finish(out, manifest)
-    _report(job, out, manifest)
-    for name, rows in lost.items():
-        say(f"{name}: {rows:,} of the rows that it says it has could not be read; see failed/ for the reason", FAILED)
-    return _verdict(counts)
+    return conclude(job, options, begun, found, out, counters, spent, described)
 
 
 def _shards(job: Job, found: inputs.Inputs) -> int:
@@ -298,6 +261,23 @@ def _to_be_replaced(earlier: dict[str, Any], fingerprint: str, options: RunOptio
     return True
 
 
+def _shared_out(models: Models, workers: int) -> Models:
+    """The models as the worker processes of this machine need them, which share out among them what all may have in flight.
+
+    Raises:
+        UsageError: there are more of them than calls.
+    """
+    total = models.max_concurrency_total
+    if not total:
+        return models
+    if total < workers:
+        raise UsageError(
+            f"--max-concurrency-total {total} is less than one call for each of {workers} worker processes"
+        )
+    each = min(models.max_concurrency, total // workers)
+    return dataclasses.replace(models, max_concurrency=each, max_concurrency_total=0)
+
+
 def _elsewhere(models: Models) -> Models:
     """The models as workers on other machines need them: no local state, no parent but a leader to follow.
 
@@ -308,62 +288,3 @@ def _elsewhere(models: Models) -> Models:
     if models.record or recorded:
         raise UsageError("recordings are files of this machine: leave --record and recorded:FILE to runs on it")
     return dataclasses.replace(models, state="", worker_of=0, attempt=uuid.uuid4().hex, code=installed())
-
-
-def _lost(found: inputs.Inputs, counters: dict[str, int]) -> dict[str, int]:
-    """Rows by file that Parquet footers tell of and that ended nowhere. Where a file breaks off, one row says so in `failed/`
-    and stands for the row at which it does."""
-    told: dict[str, int] = {}
-    for piece in found.pieces:
-        if ends_with(piece.path, PARQUET):
-            told[piece.name] = told.get(piece.name, 0) + piece.rows
-    if len({piece.name for piece in found.pieces}) > COUNTED_FILES:  # not counted by file
-        if len(told) < len(found.files) or found.rows is None:
-            return {}
-        missing = {"the input": found.rows - counters.get("read", 0)}
-    else:
-        missing = {name: rows - counters.get(f"read from {name}", 0) for name, rows in told.items()}
-    return {name: rows for name, rows in missing.items() if rows > 0}
-
-
-def _rows(paths: Sequence[str]) -> int:
-    import pyarrow.parquet as pq
-    from apache_beam.io.filesystem import CompressionTypes
-
-    total = 0
-    for path in paths:
-        with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
-            total += pq.ParquetFile(file).metadata.num_rows
-    return total
-
-
-def _counted(counts: dict[str, int]) -> str:
-    return f"{counts['accepted']:,} kept, {counts['rejected']:,} refused, {counts['failed']:,} failed" + (
-        f", {counts['lost']:,} lost" if counts.get("lost") else ""
-    )
-
-
-def _verdict(counts: dict[str, int]) -> int:
-    """0 if something was kept, or if all that was not was honestly refused; and no input row was lost."""
-    if counts.get("lost"):
-        return FAILED
-    return OK if counts["accepted"] or (counts["rejected"] and not counts["failed"]) else FAILED
-
-
-def _report(job: Job, out: OutputFolder, manifest: Manifest) -> None:
-    calls = manifest.calls.values()
-    paid, cached, recorded = (sum(c[kind] for c in calls) for kind in ("paid", "cached", "recorded"))
-    replayed = f", {recorded:,} from a recording" if recorded else ""
-    tokens = sum(c["prompt_tokens"] + c["completion_tokens"] for c in calls)
-    costs = [c["usd"] for c in calls]
-    cost = "cost unknown" if None in costs else f"${sum(costs):.4f}" if any(costs) else "free"
-    spent = manifest.spent["tokens"]
-    who = "all stages and invocations" if manifest.spent["shared"] else "all invocations"
-    over_all = f"; {spent:,} tokens over {who}" if spent > tokens else ""
-    tell(
-        manifest,
-        out,
-        f"{_counted(manifest.counts)} of {manifest.counts['read']:,} {job.reads} read",
-        f"{paid:,} calls paid, {cached:,} from the cache{replayed}; {tokens:,} tokens ({cost}) in {manifest.duration_s:.0f} s"
-        + over_all,
-    )

@@ -128,6 +128,9 @@ class RunOptions(Options):
         {}, group=MODELS, metavar="JSON", parse=check_sampling, help="the same for the judge's calls"
     )
     max_concurrency: int = of_models(64, metavar="N", parse=positive, help="calls in flight per worker process")
+    max_concurrency_total: int | None = of_models(
+        None, metavar="N", parse=positive, help="calls in flight of all workers together, on however many machines"
+    )
     timeout: float = of_models(600.0, metavar="S", parse=more_than_zero, help="seconds to wait for one answer")
     patience: float = of_models(
         300.0, metavar="S", parse=more_than_zero, help="seconds that an endpoint may be gone before the run stops"
@@ -161,6 +164,11 @@ class RunOptions(Options):
     shared_filesystem: bool = flag(
         False, group=WHERE, help="local paths are mounted under the same names on all machines of the cluster"
     )
+    detach: bool = flag(
+        False,
+        group=WHERE,
+        help="on a cluster: end once the job is submitted; `finish DIR` makes its rows a finished run",
+    )
     record: str | None = of_money(
         None, metavar="FILE", help="also write every answer to FILE, from which --llm recorded:FILE gives it again"
     )
@@ -177,6 +185,8 @@ class RunOptions(Options):
     """The command line, for the manifest."""
     account: str = field(default="", compare=False)
     """Name of the ledger where several runs share one budget."""
+    collect: bool = field(default=False, compare=False)
+    """Whether the rows were made by a job that was begun with `detach` and need only be finished."""
     stages: tuple[dict[str, Any], ...] = field(default=(), compare=False)
     """The runs before this one, where it ends a chain: see `Manifest.stages`."""
 

@@ -11,6 +11,7 @@ import dataclasses
 import shutil
 from argparse import ArgumentParser
 from collections.abc import Iterable, Sequence
+from urllib.parse import urlsplit
 
 from apache_beam.options.pipeline_options import PipelineOptions
 from tokenmill.inference.roles import Models
@@ -97,10 +98,22 @@ def check(models: Models, paths: Iterable[str], *, shared: bool) -> None:
     """What workers on other machines must reach, they can.
 
     Raises:
-        UsageError: the cache is a file or socket, or a path lies on this machine and nothing says that it is everywhere.
+        UsageError: the cache is a file or socket, an address holds a password or key, or a path lies on this machine and
+            nothing says that it is everywhere.
     """
     if "://" not in models.cache or models.cache.startswith(_LOCAL_CACHES):
         raise UsageError("workers on other machines need a shared cache: --cache redis://host:6379/0")
+    if urlsplit(models.cache).password:
+        raise UsageError(
+            "--cache: the password would travel with the job; leave it out, and set TOKENMILL_REDIS_PASSWORD, or "
+            "TOKENMILL_REDIS_PASSWORD_FILE, here and on the workers"
+        )
+    for role in models.roles.values():
+        if (spec := parse_spec(role.spec)).shows_key:
+            raise UsageError(
+                f"{spec.text}: its key would travel with the job; leave it out, and set TOKENMILL_API_KEY, or "
+                "TOKENMILL_API_KEY_FILE, here and on the workers"
+            )
     here = next((path for path in paths if is_local(path)), None)
     if here is not None and not shared:
         raise UsageError(
@@ -109,8 +122,8 @@ def check(models: Models, paths: Iterable[str], *, shared: bool) -> None:
         )
 
 
-def of_driver(models: Models) -> Models:
+def of_driver(models: Models, state: str) -> Models:
     """What the submitting machine itself needs: endpoints are asked whether they answer, models that workers start are not
-    started here."""
+    started here; what workers tell is put into the folder `state`."""
     asked = {name: role for name, role in models.roles.items() if not parse_spec(role.spec).managed}
-    return dataclasses.replace(models, roles=asked)
+    return dataclasses.replace(models, roles=asked, state=state)

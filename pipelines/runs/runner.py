@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,13 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 from tokenmill.inference.errors import RunStopped
 from tokenmill.inference.roles import Models
 from tokenmill.inference.spec import parse_spec
-from tokenmill.pipelines.runs.errors import RunFailed, UsageError
+from tokenmill.pipelines.runs.errors import RowsMissing, RunFailed, UsageError
 from tokenmill.pipelines.runs.folder import WORK, OutputFolder
 from tokenmill.pipelines.runs.forkserver import Zygote, ignoring_interrupts, possible
 from tokenmill.pipelines.runs.inputs import Inputs
 from tokenmill.pipelines.runs.job import Job
 from tokenmill.pipelines.transforms import NAMESPACE
+from tokenmill.pipelines.transforms.counts import read_counts
 
 from tokenmill import IMPORT_ROOT
 
@@ -52,16 +53,48 @@ class Runner:
     processes: bool
     """Whether workers on this machine are processes of their own."""
 
+    @property
+    def workers(self) -> int:
+        """Worker processes on this machine; 1 where this process itself is the worker."""
+        if not self.processes:
+            return 1
+        return self.options.view_as(DirectOptions).direct_num_workers or os.cpu_count() or 1
+
     def zygote(self, job: Job, models: Models) -> Zygote | None:
         """What forks this machine's worker processes; None where they are started otherwise or there are none."""
         if not self.processes or not models.state or not possible():
             return None
         return Zygote(models.state, getattr(job.step, "preload", None))
 
+    def submit(self, job: Job, models: Models, found: Inputs, out: OutputFolder, shards: int) -> str:
+        """Hand the job's pipeline to its cluster and do not wait for it; where to look at it.
+
+        Raises:
+            RunFailed: the cluster does not take it.
+        """
+        pipeline = beam.Pipeline(runner=None, options=self.options)
+        job.build(pipeline, models, found.pieces, out.at(WORK), shards)
+        try:
+            return f"submitted: {_name(pipeline.run())}"
+        except Exception as error:
+            raise _stopped(error, "") from error
+
     def execute(
-        self, job: Job, models: Models, found: Inputs, out: OutputFolder, shards: int, zygote: Zygote | None = None
+        self,
+        job: Job,
+        models: Models,
+        found: Inputs,
+        out: OutputFolder,
+        shards: int,
+        zygote: Zygote | None = None,
+        state: str = "",
+        heed: Callable[[], None] = lambda: None,
     ) -> dict[str, int]:
-        """Run the job's pipeline; its counters.
+        """Run the job's pipeline; its counts.
+
+        Args:
+            state: folder in which workers say what stopped them; empty where there is none.
+            heed: brings there what workers on other machines have said.
 
         Raises:
             RunStopped: the budget is spent, an endpoint is gone, ...
@@ -72,7 +105,8 @@ class Runner:
         pipeline = beam.Pipeline(runner=self._beam_runner(log, zygote), options=self.options)
         job.build(pipeline, models, found.pieces, out.at(WORK), shards)
         try:
-            return run_through(pipeline, models.state)
+            metrics = run_through(pipeline, state, heed)
+            return metrics | counted(out)
         except RunFailed as error:
             if not self.processes:
                 raise
@@ -94,8 +128,8 @@ class Runner:
             else zygote.command(log)
         )
         # Arithmetic of all workers together shall have a thread per core, not that of each.
-        cores, workers = os.cpu_count() or 1, self.options.view_as(DirectOptions).direct_num_workers
-        command = f'export OMP_NUM_THREADS="${{OMP_NUM_THREADS:-{max(1, cores // (workers or cores))}}}"; {command}'
+        threads = max(1, (os.cpu_count() or 1) // self.workers)
+        command = f'export OMP_NUM_THREADS="${{OMP_NUM_THREADS:-{threads}}}"; {command}'
         told = JobServiceHandle.encode_pipeline_options(self.options.get_all_options())
         return FnApiRunner(
             default_environment=SubprocessSDKEnvironment.from_command_string(command),
@@ -103,11 +137,32 @@ class Runner:
         )
 
 
-def run_through(pipeline: beam.Pipeline, state: str) -> dict[str, int]:
-    """Run a pipeline to its end; its counters, those of one name added up.
+def counted(out: OutputFolder) -> dict[str, int]:
+    """What a pipeline has counted.
+
+    Raises:
+        RowsMissing: it has not come to its end.
+    """
+    try:
+        return read_counts(out.at(WORK))
+    except FileNotFoundError:
+        raise RowsMissing(f"{out.path}: the rows are not counted yet") from None
+
+
+def _name(result: Any) -> str:
+    """The job as its runner calls it."""
+    for name in ("job_id", "_job_id"):
+        if given := getattr(result, name, None):
+            return str(given() if callable(given) else given)
+    return "a job"
+
+
+def run_through(pipeline: beam.Pipeline, state: str, heed: Callable[[], None] = lambda: None) -> dict[str, int]:
+    """Run a pipeline to its end; its metrics, those of one name added up.
 
     Args:
-        state: folder in which workers on this machine say what stopped them; empty where there is none.
+        state: folder in which workers say what stopped them; empty where there is none.
+        heed: brings there what workers on other machines have said.
 
     Raises:
         RunStopped: the budget is spent, an endpoint is gone, ...
@@ -125,13 +180,14 @@ def run_through(pipeline: beam.Pipeline, state: str) -> dict[str, int]:
             if not isinstance(error, Exception):
                 raise
             raise KeyboardInterrupt from None
+        heed()
         raise _stopped(error, state) from error
-    counters: dict[str, int] = {}
+    metrics: dict[str, int] = {}
     for metric in result.metrics().query()["counters"]:
         if metric.key.metric.namespace == NAMESPACE:
             value = metric.committed if metric.committed is not None else metric.attempted
-            counters[metric.key.metric.name] = counters.get(metric.key.metric.name, 0) + (value or 0)
-    return counters
+            metrics[metric.key.metric.name] = metrics.get(metric.key.metric.name, 0) + (value or 0)
+    return metrics
 
 
 def choose(beam_args: Sequence[str], found: Inputs, job: Job) -> Runner:

@@ -88,7 +88,7 @@ class Waves:
         for figures in Path(self.models.state).glob("[0-9]*.json"):
             figures.unlink(missing_ok=True)
         models = dataclasses.replace(self.models, filing=filing)
-        return self.runner.execute(self.job, models, self.found, self.out, self.shards, self.zygote)
+        return self.runner.execute(self.job, models, self.found, self.out, self.shards, self.zygote, models.state)
 
     def _desk(self) -> Desk:
         client, counters = self.runtime.client, {}

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 import apache_beam as beam
 import orjson
-from apache_beam.metrics import Metrics
-from tokenmill.pipelines.transforms import DATA, NAMESPACE, REJECTED
+from tokenmill.pipelines.transforms import DATA, REJECTED
 from tokenmill.pipelines.transforms.sources import RowUnreadable
 from tokenmill.schemas.columns import from_values
 from tokenmill.schemas.tools import RefusedTool, ToolSpec, dump, refuse, tool_id
@@ -62,7 +61,6 @@ class _Validate(beam.DoFn):
     def process(self, tool: ToolSpec) -> Iterator[Any]:
         row = validated(tool)
         if isinstance(row, RefusedTool):
-            Metrics.counter(NAMESPACE, f"validate: {row.reason}").inc()
             yield beam.pvalue.TaggedOutput(REJECTED, row)
         else:
             yield row

@@ -109,13 +109,14 @@ def check_parquet(metadata: pq.FileMetaData, size: int) -> None:
 
 
 def parquet_values(
-    raw: BinaryIO, groups: Sequence[int] | None, columns: Sequence[str] | None, max_bytes: int
+    raw: BinaryIO, groups: Sequence[int] | None, columns: Sequence[str] | None, max_bytes: int, skip: int = 0
 ) -> Iterator[dict[str, Any] | int]:
     """Rows of a Parquet file as dicts, in order; of a row that holds more than `max_bytes`, how many.
 
     Args:
         groups: row groups to read; None for all.
         columns: those of them that exist are read; None for all.
+        skip: rows of the first group to leave out; they are unpacked, but made into no values.
 
     Raises:
         ValueError, OSError: the file is broken, or out of proportion.
@@ -146,7 +147,9 @@ def parquet_values(
     file = pq.ParquetFile(raw, metadata=metadata, read_dictionary=sorted(shared))
     present = [name for name in names if name in chosen]
     for records in file.iter_batches(batch_size=batch, row_groups=list(groups), columns=present):
-        yield from _values(records, max_bytes)
+        skip, passed = max(0, skip - records.num_rows), skip
+        if passed < records.num_rows:
+            yield from _values(records.slice(passed), max_bytes)
 
 
 class _NotRead(OSError):

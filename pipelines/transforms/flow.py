@@ -9,7 +9,7 @@ from typing import Any
 import apache_beam as beam
 from tokenmill.inference.roles import Models
 from tokenmill.pipelines.transforms import DATA, FAILED, PAIRS, REJECTED
-from tokenmill.pipelines.transforms.sinks import EMPTY, Together, WriteShards, write_parquet
+from tokenmill.pipelines.transforms.sinks import EMPTY, Together, WriteShards, write_shard
 from tokenmill.pipelines.transforms.sources import Parser, Piece, ReadRows
 from tokenmill.schemas.columns import to_table
 from tokenmill.schemas.documents import FailedRow
@@ -48,11 +48,13 @@ class Flow:
             data, rejected: types of the rows `kept` and `refused`.
             together: columns of the rows kept that are filled in when these stand beside each other.
         """
-        write_parquet(to_table([], data), f"{self.folder}/{DATA}/{EMPTY}")
+        write_shard(to_table([], data), f"{self.folder}/{DATA}/{EMPTY}")
         for kind, row_type, parts in ((DATA, data, [kept]), (REJECTED, rejected, refused), (FAILED, FailedRow, failed)):
             rows = parts[0] if len(parts) == 1 else parts | f"All {kind}" >> beam.Flatten()
             fill = together if kind == DATA else None
-            _ = rows | f"Write {kind}" >> WriteShards(f"{self.folder}/{kind}", row_type, self.shards, fill)
+            _ = rows | f"Write {kind}" >> WriteShards(
+                f"{self.folder}/{kind}", row_type, self.shards, fill, shuffled=bool(self.models.attempt)
+            )
 
     def write_rolled(
         self,
@@ -70,4 +72,6 @@ class Flow:
         """
         self.write(data, rejected, rolled[DATA], [rolled[REJECTED]], [unreadable, rolled[FAILED]], together)
         if pairs is not None:
-            _ = rolled[PAIRS] | f"Write {PAIRS}" >> WriteShards(f"{self.folder}/{PAIRS}", pairs, self.shards)
+            _ = rolled[PAIRS] | f"Write {PAIRS}" >> WriteShards(
+                f"{self.folder}/{PAIRS}", pairs, self.shards, shuffled=bool(self.models.attempt)
+            )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import platform
 import queue
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -11,14 +12,16 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 import apache_beam as beam
-from apache_beam.metrics import Metrics
+from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.windowed_value import WindowedValue
 from tokenmill.inference import runtime as runtimes
 from tokenmill.inference.call import Answer, Ask
 from tokenmill.inference.errors import RunStopped, Waiting
 from tokenmill.inference.roles import Models
-from tokenmill.pipelines.transforms import DATA, FAILED, NAMESPACE, PAIRS, REJECTED
+from tokenmill.pipelines.transforms import DATA, FAILED, PAIRS, REJECTED
+from tokenmill.pipelines.transforms.counts import COUNTS, keep
 from tokenmill.schemas.documents import FailedRow
+from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
 
 HANDED_OVER = 32
 """Rows that the two threads of a worker hand each other at a time,"""
@@ -26,10 +29,10 @@ HELD = 0.005
 """and the seconds after which fewer will do."""
 
 EXTRA = "extra"
-"""Counter of the rows beyond one for each element."""
+"""Count of the rows beyond one for each element."""
 
 WAITING = "waiting"
-"""Counter of the elements that wait for answers from a batch; they have no row yet."""
+"""Count of the elements that wait for answers from a batch; they have no row yet."""
 
 In = TypeVar("In", contravariant=True)
 
@@ -78,7 +81,8 @@ class Step(Protocol, Generic[In]):
 
     async def __call__(self, row: In, ask: Ask, /) -> Accepted | Rejected | Several: ...
 
-    # A step may also have `warm(self)`: what is slow to load or start, once per worker while its first calls are made; and
+    # A step may also have `check_worker(self)`: raises SandboxUnavailable where a worker cannot do its work, before any call;
+    # `warm(self)`: what is slow to load or start, once per worker while its first calls are made; and
     # `preload(self)`: plain data to be loaded before worker processes are forked.
 
     def failed(self, row: In, error: str, message: str, /) -> FailedRow:
@@ -111,8 +115,9 @@ class Rollout(beam.PTransform[Any, Any]):
 
     def expand(self, rows: beam.PCollection[Any]) -> beam.pvalue.DoOutputsTuple:
         outputs = rows | beam.ParDo(_Roll(self.step, self.models, self.window, self.follows)).with_outputs(
-            REJECTED, FAILED, PAIRS, main=DATA
+            REJECTED, FAILED, PAIRS, COUNTS, main=DATA
         )
+        keep(outputs[COUNTS])
         outputs[DATA].element_type = self.step.row_type
         outputs[REJECTED].element_type = self.step.rejected_type
         outputs[FAILED].element_type = FailedRow
@@ -165,10 +170,15 @@ class _Roll(beam.DoFn):
 
     def setup(self) -> None:
         self._runtime = runtimes.obtain(self.models)
+        try:
+            getattr(self.step, "check_worker", lambda: None)()
+        except SandboxUnavailable as error:
+            stopped = RunStopped(f"a worker on {platform.node()} cannot isolate programs: {error}")
+            self._runtime.stopped(stopped)
+            raise stopped from None
         aside = ThreadPoolExecutor(1, "tokenmill-warm")
         self._warmed = aside.submit(getattr(self.step, "warm", lambda: None))
         aside.shutdown(wait=False)
-        self._counters: dict[str, Any] = {}
 
     def teardown(self) -> None:
         runtime = getattr(self, "_runtime", None)
@@ -180,6 +190,7 @@ class _Roll(beam.DoFn):
 
     def start_bundle(self) -> None:
         self._running = 0
+        self._counts: dict[str, int] = {}
         self._waiting: list[Any] = []
         self._ready: deque[Any] = deque()
         self._finished = _Outbox(self._runtime.loop)
@@ -199,7 +210,10 @@ class _Roll(beam.DoFn):
     def finish_bundle(self) -> Iterator[Any]:
         while self._running:
             yield from self._next()
-        self._count()
+        self._count_calls()
+        window = GlobalWindow()
+        for counted in self._counts.items():
+            yield beam.pvalue.TaggedOutput(COUNTS, WindowedValue(counted, window.max_timestamp(), (window,)))
 
     def _start(self) -> None:
         if self._waiting:
@@ -236,7 +250,7 @@ class _Roll(beam.DoFn):
         outcome, timestamp, window = self._take()
         if isinstance(outcome, Waiting):
             self._runtime.tally(WAITING)
-            self._counter(WAITING).inc()
+            self._count(WAITING)
             return
         if isinstance(outcome, BaseException):
             self._drain()
@@ -249,7 +263,7 @@ class _Roll(beam.DoFn):
             return
         rows = [one for one in outcome.outcomes if not isinstance(one, Paired)]
         if len(rows) != 1:
-            self._counter(EXTRA).inc(len(rows) - 1)
+            self._count(EXTRA, len(rows) - 1)
         for row in rows:
             yield self._sorted(row, timestamp, window)
         for one in outcome.outcomes:
@@ -265,11 +279,11 @@ class _Roll(beam.DoFn):
             kind, reason, row = FAILED, outcome.error, outcome
         if not self.follows:
             self._runtime.tally(kind, reason)
-        self._counter(kind).inc()
+        self._count(kind)
         if isinstance(outcome, Rejected) and outcome.counted:
-            self._counter(outcome.counted).inc()
+            self._count(outcome.counted)
         if reason:
-            self._counter(f"{kind}: {reason}").inc()
+            self._count(f"{kind}: {reason}")
         value = WindowedValue(row, timestamp, (window,))
         return value if kind == DATA else beam.pvalue.TaggedOutput(kind, value)
 
@@ -294,16 +308,13 @@ class _Roll(beam.DoFn):
         while self._running:
             self._take()
 
-    def _count(self) -> None:
-        """Turn what the client counted since the last time into Beam metrics."""
+    def _count_calls(self) -> None:
+        """What the client counted since the last time anyone in this process asked."""
         for role, stats in self._runtime.unreported().items():
             for name, value in stats.as_dict().items():
                 if value:
-                    Metrics.counter(NAMESPACE, f"{role}/{name}").inc(value)
+                    self._counts[f"{role}/{name}"] = value
 
-    def _counter(self, name: str) -> Any:
-        counter = self._counters.get(name)
-        if counter is None:
-            full = f"{self.follows}: {name}" if self.follows else name
-            counter = self._counters[name] = Metrics.counter(NAMESPACE, full)
-        return counter
+    def _count(self, name: str, number: int = 1) -> None:
+        full = f"{self.follows}: {name}" if self.follows else name
+        self._counts[full] = self._counts.get(full, 0) + number

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import itertools
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 import apache_beam as beam
 import orjson
@@ -34,14 +35,57 @@ ORDER = ("source_file", "source_row", "id")
 HELD_BYTES = 1 << 23
 """Bytes of rows that a worker holds before it writes them."""
 
+TOLD = ".json"
+"""Ending of the file beside a shard that says what `Shard` says."""
 EMPTY = "no-rows"
 """File beside the shards of `data`: one without rows, for a run that keeps none."""
 
-Run = tuple[str, int, int]
-"""Rows of one shard: (file, offset, length), the last two in bytes."""
+Place = tuple[str, int, int]
+"""(file, offset, length), the last two in bytes."""
+Run = Place | bytes
+"""Rows of one shard: where they stand, or themselves, JSON lines in a zstd frame."""
 
 
-def write_parquet(table: pa.Table, path: str) -> None:
+class Shard(NamedTuple):
+    """What is known of a Parquet file since it was written."""
+
+    rows: int
+    bytes: int
+    sha256: str
+
+
+def describe(path: str) -> Shard:
+    """What is known of a shard: from the file beside it, without reading the shard itself."""
+    with FileSystems.open(f"{path}{TOLD}", compression_type=CompressionTypes.UNCOMPRESSED) as file:
+        return Shard(*orjson.loads(file.read()))
+
+
+class _Hashed:
+    """A file being written, with its length and hash so far."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.size = 0
+        self.sha256 = hashlib.sha256()
+        self.closed = False
+
+    def write(self, part: Any) -> int:
+        self._file.write(bytes(part))
+        self.sha256.update(part)
+        self.size += len(part)
+        return len(part)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def tell(self) -> int:
+        return self.size
+
+    def close(self) -> None:
+        self.closed = True  # the file itself is closed by who opened it
+
+
+def write_parquet(table: pa.Table, path: str) -> Shard:
     """Write a table, in the order of `ORDER`, as the Hub likes it: zstd, page index, content-defined chunking, small
     row groups.
 
@@ -54,7 +98,8 @@ def write_parquet(table: pa.Table, path: str) -> None:
     part = f"{path}.part-{uuid.uuid4().hex}"  # containers have the same process numbers
     with (
         room_for(path),
-        FileSystems.create(part, mime_type="application/octet-stream", compression_type="uncompressed") as file,
+        FileSystems.create(part, mime_type="application/octet-stream", compression_type="uncompressed") as raw,
+        contextlib.closing(_Hashed(raw)) as file,
         pq.ParquetWriter(
             file,
             table.schema,
@@ -67,6 +112,20 @@ def write_parquet(table: pa.Table, path: str) -> None:
         for start in range(0, table.num_rows, ROW_GROUP):
             writer.write_table(table.take(order.slice(start, ROW_GROUP)), row_group_size=ROW_GROUP)
     replace_file(part, path)  # an earlier attempt of this bundle may have got this far
+    return Shard(table.num_rows, file.size, file.sha256.hexdigest())
+
+
+def write_shard(table: pa.Table, path: str) -> None:
+    """`write_parquet`, and beside the file what `describe` reads.
+
+    Raises:
+        RunStopped: the disk is full.
+    """
+    told = write_parquet(table, path)
+    part = f"{path}{TOLD}.part-{uuid.uuid4().hex}"
+    with room_for(path), FileSystems.create(part, "application/json", compression_type="uncompressed") as file:
+        file.write(orjson.dumps(list(told)))
+    replace_file(part, f"{path}{TOLD}")
 
 
 @contextlib.contextmanager
@@ -98,12 +157,16 @@ class WriteShards(beam.PTransform[Any, Any]):
     """Rows as `FOLDER/shard-NNNNN.parquet`; a shard without rows makes no file. Gives the paths written.
 
     Workers write their rows to files of their own, sorted by shard, and only places in those files are shuffled; then each
-    shard is put together from its runs of rows. A row's shard is drawn by hash of its id, and rows within a shard are sorted, so
+    shard is put together from its runs of rows. On a cluster the runs themselves are shuffled: reading each from a store would
+    take shards x runs requests. A row's shard is drawn by hash of its id, and rows within a shard are sorted, so
     that the bytes do not depend on the number of workers.
     """
 
-    def __init__(self, folder: str, row_type: type, shards: int, together: Together | None = None) -> None:
+    def __init__(
+        self, folder: str, row_type: type, shards: int, together: Together | None = None, *, shuffled: bool = False
+    ) -> None:
         super().__init__()
+        self.shuffled = shuffled
         self.folder = folder
         self.row_type = row_type
         self.shards = shards
@@ -111,9 +174,10 @@ class WriteShards(beam.PTransform[Any, Any]):
 
     def expand(self, rows: beam.PCollection[Any]) -> beam.PCollection[Any]:
         key, fill = (self.together.key, self.together.fill) if self.together else ("id", None)
+        runs = _WriteRuns("" if self.shuffled else self.folder, self.shards, key)
         return (
             rows
-            | "Write runs" >> beam.ParDo(_WriteRuns(self.folder, self.shards, key)).with_output_types(tuple[int, Run])
+            | "Write runs" >> beam.ParDo(runs).with_output_types(tuple[int, bytes if self.shuffled else Place])
             | "Gather runs" >> beam.GroupByKey()
             | "Write shard" >> beam.ParDo(_WriteShard(self.folder, self.row_type, fill)).with_output_types(str)
         )
@@ -121,7 +185,10 @@ class WriteShards(beam.PTransform[Any, Any]):
 
 class _WriteRuns(beam.DoFn):
     """Rows as JSON lines, held until the bundle ends or there are many, then written to one file, those of each shard in a
-    zstd frame of their own. Gives (shard, where in which file). A bundle that is repeated writes new files."""
+    zstd frame of their own. Gives (shard, where in which file). A bundle that is repeated writes new files.
+
+    Without a folder it gives (shard, frame).
+    """
 
     def __init__(self, folder: str, shards: int, key: str = "id") -> None:
         self.folder = folder
@@ -150,9 +217,14 @@ class _WriteRuns(beam.DoFn):
     def _write(self) -> list[tuple[int, Run]]:
         if not self._held:
             return []
-        path = FileSystems.join(self.folder, f"run-{uuid.uuid4().hex}.jsonl.zst")
         compressor = zstandard.ZstdCompressor(level=1)
-        runs, offset = [], 0
+        self._bytes = 0
+        if not self.folder:
+            held, self._held = self._held, {}
+            return [(shard, compressor.compress(rows)) for shard, rows in held.items()]
+        path = FileSystems.join(self.folder, f"run-{uuid.uuid4().hex}.jsonl.zst")
+        runs: list[tuple[int, Run]] = []
+        offset = 0
         with (
             room_for(path),
             FileSystems.create(path, mime_type="application/zstd", compression_type="uncompressed") as file,
@@ -162,7 +234,6 @@ class _WriteRuns(beam.DoFn):
                 file.write(frame)
                 runs.append((shard, (path, offset, len(frame))))
                 offset += len(frame)
-        self._bytes = 0
         return runs
 
 
@@ -176,14 +247,20 @@ class _WriteShard(beam.DoFn):
         number, runs = shard
         path = FileSystems.join(self.folder, f"shard-{number:05d}.parquet")
         rows = read_rows(b"".join(_read_runs(runs)), self.row_type)
-        write_parquet(self.fill(rows) if self.fill else rows, path)
+        write_shard(self.fill(rows) if self.fill else rows, path)
         pa.default_memory_pool().release_unused()
         yield path
 
 
 def _read_runs(runs: Iterable[Run]) -> Iterator[bytes]:
     decompressor = zstandard.ZstdDecompressor()
-    for path, parts in itertools.groupby(sorted(runs), key=lambda run: run[0]):
+    places = []
+    for run in runs:
+        if isinstance(run, bytes):
+            yield decompressor.decompress(run)
+        else:
+            places.append(run)
+    for path, parts in itertools.groupby(sorted(places), key=lambda run: run[0]):
         with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
             for _, offset, length in parts:
                 file.seek(offset)

@@ -14,9 +14,9 @@ import orjson
 import zstandard
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
-from apache_beam.metrics import Metrics
-from tokenmill.pipelines.transforms import FAILED, NAMESPACE
+from tokenmill.pipelines.transforms import FAILED
 from tokenmill.pipelines.transforms.bounded import BLANK, parquet_values, unpacked
+from tokenmill.pipelines.transforms.counts import COUNTS, keep
 from tokenmill.schemas.documents import FailedRow, failed_row
 
 Row = TypeVar("Row", covariant=True)
@@ -35,17 +35,19 @@ _BOM = b"\xef\xbb\xbf"
 
 ID_GROUPS = 4096
 COUNTED_FILES = 200
-"""Up to this many input files have a counter each."""
+"""Up to this many input files are counted each."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of the input that one worker reads: a file, or one row group of a Parquet file."""
+    """A part of the input that one worker reads: a file, or a part of it. However it is cut, a row keeps its number."""
 
     path: str
     name: str
     """The file as rows name it: relative to the inputs' common folder."""
     row_group: int = -1
+    skip: int = 0
+    """Rows of the row group that other pieces hold."""
     first_row: int = 0
     rows: int = -1
     """Rows to read at most; -1 for all."""
@@ -119,7 +121,7 @@ def raw_rows(piece: Piece, columns: tuple[str, ...] | None, max_bytes: int) -> R
 def _parquet_rows(piece: Piece, columns: tuple[str, ...] | None, max_bytes: int) -> RawRows:
     with FileSystems.open(piece.path, compression_type=CompressionTypes.UNCOMPRESSED) as raw:
         groups = None if piece.row_group < 0 else [piece.row_group]
-        for number, values in enumerate(parquet_values(raw, groups, columns, max_bytes), piece.first_row):
+        for number, values in enumerate(parquet_values(raw, groups, columns, max_bytes, piece.skip), piece.first_row):
             yield number, _too_long(values, max_bytes, b"") if isinstance(values, int) else values
 
 
@@ -214,7 +216,8 @@ class ReadRows(beam.PTransform[Any, Any]):
         per_file = len({piece.name for piece in self.pieces}) <= COUNTED_FILES
         read = pieces | "Read rows" >> beam.ParDo(
             _ReadRows(self.parser, self.max_bytes, per_file), beam.pvalue.AsDict(repeated)
-        ).with_outputs(FAILED, main="rows")
+        ).with_outputs(FAILED, COUNTS, main="rows")
+        keep(read[COUNTS])
         read["rows"].element_type = self.parser.row_type
         read[FAILED].element_type = FailedRow
         rows = read["rows"]
@@ -266,11 +269,9 @@ class _ReadRows(beam.DoFn):
         self.parser = parser
         self.max_bytes = max_bytes
         self.per_file = per_file
-        self.read = Metrics.counter(NAMESPACE, "read")
-        self.unreadable = Metrics.counter(NAMESPACE, "unreadable")
 
     def process(self, piece: Piece, repeated: dict[str, str]) -> Iterator[Any]:
-        count = 0
+        count = unreadable = 0
         for number, values in raw_rows(piece, self.parser.columns, self.max_bytes):
             count += 1
             try:
@@ -283,11 +284,13 @@ class _ReadRows(beam.DoFn):
                     raise RowUnreadable("duplicate_id", message, getattr(row, "text", ""), row.id)
                 yield row
             except RowUnreadable as error:
-                self.unreadable.inc()
+                unreadable += 1
                 id = error.id or f"{piece.name}:{number}"
                 place: dict[str, Any] = {"source_id": error.id, "source_file": piece.name, "source_row": number}
                 row = failed_row(id, "read", error.error, str(error), error.excerpt, **place)
                 yield beam.pvalue.TaggedOutput(FAILED, row)
-        self.read.inc(count)
+        counted = {"read": count, "unreadable": unreadable}
         if self.per_file:
-            Metrics.counter(NAMESPACE, f"read from {piece.name}").inc(count)
+            counted[f"read from {piece.name}"] = count
+        for one in counted.items():
+            yield beam.pvalue.TaggedOutput(COUNTS, one)

@@ -12,7 +12,7 @@ from tokenmill.pipelines.knowledge import job as knowledge
 from tokenmill.pipelines.knowledge.job import KnowledgeOptions
 from tokenmill.pipelines.math import job as math
 from tokenmill.pipelines.math.job import MathOptions
-from tokenmill.pipelines.runs.launch import launch
+from tokenmill.pipelines.runs.launch import Command, launch
 from tokenmill.pipelines.runs.options import EMBEDDED_SAMPLING, RunOptions
 from tokenmill.pipelines.tools.curate import job as curate
 from tokenmill.pipelines.tools.curate.job import CurateOptions
@@ -21,8 +21,13 @@ from tokenmill.schemas.flags import UsageError, as_flags, describe, from_namespa
 from tests.outputs import manifest, rows
 from tokenmill import cli
 
-GROUPS = {"tools", "agentic"}
-JOBS = [name for name in cli.COMMANDS if name not in GROUPS and name != "publish"]
+
+def runs_a_job(name):
+    command = getattr(cli._module(name), "COMMAND", None)  # of a group, and of what runs nothing, there is none
+    return isinstance(command, Command) and issubclass(command.options, RunOptions)
+
+
+JOBS = [name for name in cli.COMMANDS if runs_a_job(name)]
 COMMON = {one.name for one in describe(RunOptions)} - {"--input"}
 """How the input is called depends on what it is."""
 SPEC = "m@http://127.0.0.1:9/v1"
@@ -160,7 +165,7 @@ def test_a_stage_reads_longer_rows_than_documents_are():
     longest = {
         job: next(f.default for f in describe(options_of(job)) if f.field == "max_document_bytes") for job in JOBS
     }
-    short = {"knowledge", "generate", "math", "tools harvest", "tools curate"}
+    short = {"knowledge", "generate", "math", "tools harvest", "tools curate", "corpus"}
     assert {job for job, most in longest.items() if most == 5_000_000} == short
     assert {longest[job] for job in longest.keys() - short} == {20_000_000}
 

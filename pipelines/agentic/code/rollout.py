@@ -84,6 +84,10 @@ class RunCodeTask:
     row_type: ClassVar[type] = Trajectory
     rejected_type: ClassVar[type] = RefusedTrajectory
 
+    def check_worker(self) -> None:
+        """Raises: SandboxUnavailable."""
+        self.runtime.sandbox.check()
+
     async def __call__(self, element: Attempt[CodeTask], ask: Ask) -> Accepted | Rejected:
         meter, task = Meter(ask), element.task
         try:

@@ -42,6 +42,11 @@ class ExecutableWorlds:
 
     engine: ClassVar[str] = EXECUTABLE
 
+    def check_worker(self) -> None:
+        """Raises: SandboxUnavailable."""
+        if self.interpreter is None:
+            (self.sandbox or Bubblewrap()).check()
+
     def __call__(self, task: AgentTask, ask: Ask, *parts: object) -> World:
         """Raises: ValueError: the task's state does not meet its entity model, or a tool is invalid."""
         agent = task.agent

@@ -78,6 +78,10 @@ class RunTrajectory:
         if self.protocol not in agent_turn.PROMPTS:
             raise ValueError(f"the agent's protocol is one of {', '.join(agent_turn.PROMPTS)}, not {self.protocol!r}")
 
+    def check_worker(self) -> None:
+        """Raises: SandboxUnavailable."""
+        getattr(self.worlds, "check_worker", lambda: None)()
+
     async def __call__(self, element: Attempt[AgentTask], ask: Ask) -> Accepted | Rejected:
         meter = Meter(ask)
         task, parts = element.task, (self.seed, element.task.id, element.sample)

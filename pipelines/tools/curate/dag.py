@@ -16,13 +16,12 @@ from typing import Any, ClassVar
 
 import apache_beam as beam
 import orjson
-from apache_beam.metrics import Metrics
 from tokenmill.inference.call import Ask
 from tokenmill.inference.roles import Models
 from tokenmill.judges.model.tool_clarity import ToolClarity
 from tokenmill.pipelines.tools.dedup import DropDuplicates, Duplicate
 from tokenmill.pipelines.tools.parse import validated
-from tokenmill.pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
+from tokenmill.pipelines.transforms import DATA, FAILED, REJECTED
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Rollout
 from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.tools import RefusedTool, ToolSpec, refuse
@@ -40,8 +39,8 @@ class CurateTools(beam.PTransform[Any, Any]):
     Specifications must have passed `tools_repo.specs.validate`. Of near-duplicates the real tool (`mcp`, then `openapi`) is
     kept before a synthetic one; a refused one names it in `duplicate_of`, with the similarity as `score`. A kept tool
     that the judge goes on to refuse takes its duplicates with it. What the judge cannot decide is in FAILED; without a
-    judge FAILED is empty. Nothing is added to the counters of the job's tasks (`data`, `rejected`, `failed`); those here
-    are `curate: REASON` and, of the judge, `clarity: data` and so on.
+    judge FAILED is empty. Nothing is added to the counts of the job's tasks (`data`, `rejected`, `failed`); those of the
+    judge are `clarity: data` and so on.
 
     Args:
         models: has the role `judge`; needed exactly when `judge` is given.
@@ -89,7 +88,7 @@ class CurateTools(beam.PTransform[Any, Any]):
             | "Same tool-set" >> beam.GroupByKey()
             | "Name" >> beam.FlatMapTuple(_named).with_output_types(ToolSpec)
         )
-        outputs = {REJECTED: refused | "Refused" >> beam.Flatten() | "Count" >> beam.ParDo(_Count())}
+        outputs = {REJECTED: refused | "Refused" >> beam.Flatten()}
         if self.judge is None or self.models is None:
             outputs[DATA] = named
             outputs[FAILED] = tools.pipeline | "None failed" >> beam.Create([])
@@ -175,9 +174,3 @@ def _typed(rows: beam.PCollection[Any], row_type: type) -> beam.PCollection[Any]
 class _Part(beam.DoFn):
     def process(self, tool: ToolSpec) -> Iterator[Any]:
         yield beam.pvalue.TaggedOutput(REJECTED, tool) if isinstance(tool, RefusedTool) else tool
-
-
-class _Count(beam.DoFn):
-    def process(self, row: RefusedTool) -> Iterator[RefusedTool]:
-        Metrics.counter(NAMESPACE, f"curate: {row.reason}").inc()
-        yield row

@@ -8,9 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-import apache_beam as beam
 import orjson
-from apache_beam.metrics import Metrics
 from tokenmill.judges.model.tool_clarity import present
 from tokenmill.pipelines.runs.job import Job, Plan
 from tokenmill.pipelines.runs.launch import Command, one
@@ -18,7 +16,8 @@ from tokenmill.pipelines.runs.options import of_data
 from tokenmill.pipelines.tools.curate.dag import CurateTools, LookAtTool
 from tokenmill.pipelines.tools.curation import Curation, JudgeOnlyOptions, curation
 from tokenmill.pipelines.tools.parse import ToolParser, ValidateTools
-from tokenmill.pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
+from tokenmill.pipelines.transforms import DATA, FAILED, REJECTED
+from tokenmill.pipelines.transforms.counts import count
 from tokenmill.pipelines.transforms.flow import Flow
 from tokenmill.schemas.tools import RefusedTool, ToolSpec
 
@@ -62,17 +61,11 @@ COMMAND = Command("tools curate", CurateOptions, one(job))
 def build(chosen: Curation, seed: int, flow: Flow) -> None:
     """The whole job."""
     tools, unreadable = flow.read()
-    tasks = tools | "Count tools" >> beam.Map(_counted).with_output_types(ToolSpec)
-    valid = tasks | "Validate" >> ValidateTools()
+    count(tools, DATA)  # every tool read is one task of the run, whatever becomes of it
+    valid = tools | "Validate" >> ValidateTools()
     curated = valid[DATA] | "Curate" >> CurateTools(flow.models, chosen.judge, seed, likeness=chosen.likeness)
     refused, failed = [valid[REJECTED], curated[REJECTED]], [unreadable, curated[FAILED]]
     flow.write(ToolSpec, RefusedTool, curated[DATA], refused, failed)
-
-
-def _counted(tool: ToolSpec) -> ToolSpec:
-    """Every tool read is one task of the run, whatever becomes of it."""
-    Metrics.counter(NAMESPACE, DATA).inc()
-    return tool
 
 
 def estimate(chosen: Curation, tool: ToolSpec) -> tuple[dict[str, Plan], dict[str, Plan]]:

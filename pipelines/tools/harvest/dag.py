@@ -14,12 +14,12 @@ from typing import Any, ClassVar
 
 import apache_beam as beam
 import orjson
-from apache_beam.metrics import Metrics
 from tokenmill.inference.call import Ask
 from tokenmill.pipelines.tools.curate.dag import CurateTools
 from tokenmill.pipelines.tools.curation import Curation
 from tokenmill.pipelines.tools.parse import validated
-from tokenmill.pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
+from tokenmill.pipelines.transforms import DATA, FAILED, REJECTED
+from tokenmill.pipelines.transforms.counts import count
 from tokenmill.pipelines.transforms.flow import Flow
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Rollout, Several
 from tokenmill.schemas.documents import FailedRow, failed_row
@@ -125,9 +125,7 @@ class _Read(beam.DoFn):
     """Sources; those that name nothing to harvest are in `failed`."""
 
     def process(self, source: Source) -> Iterator[Any]:
-        Metrics.counter(NAMESPACE, "read").inc()
         if source.error:
-            Metrics.counter(NAMESPACE, "unreadable").inc()
             yield beam.pvalue.TaggedOutput(FAILED, ask(source, None))
         else:
             yield source
@@ -135,12 +133,11 @@ class _Read(beam.DoFn):
 
 def build(step: HarvestTools, sources: Sequence[Source], chosen: Curation, seed: int, flow: Flow) -> None:
     """The whole job; one shard of each kind is enough."""
-    read = (
-        flow.root
-        | "Servers" >> beam.Create(list(sources))
-        | "Read" >> beam.ParDo(_Read()).with_outputs(FAILED, main=DATA)
-    )
+    servers = flow.root | "Servers" >> beam.Create(list(sources))
+    read = servers | "Read" >> beam.ParDo(_Read()).with_outputs(FAILED, main=DATA)
     read[DATA].element_type, read[FAILED].element_type = Source, FailedRow
+    count(servers, "read")
+    count(read[FAILED], "unreadable")
     listed = (
         read[DATA]
         | "Spread servers" >> beam.Reshuffle()

@@ -17,6 +17,7 @@ from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.draws import digest
 from tokenmill.schemas.engines import Engine, EngineFault, EngineTask, RefusedEngine
 from tokenmill.tools_repo.sandbox.base import Sandbox
+from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
 from tokenmill.tools_repo.world.call_checks import Checks
 from tokenmill.tools_repo.world.entities import EntityModel
 from tokenmill.tools_repo.world.programs.pool import Interpreter
@@ -46,6 +47,11 @@ class ImplementTools:
 
     row_type: ClassVar[type] = Engine
     rejected_type: ClassVar[type] = RefusedEngine
+
+    def check_worker(self) -> None:
+        """Raises: SandboxUnavailable."""
+        if self.interpreter is None:
+            (self.sandbox or Bubblewrap()).check()
 
     def __post_init__(self) -> None:
         if self.tries < 1 or self.batch < 1:

@@ -1,4 +1,4 @@
-"""How a pipeline is run through: its counters, and what is told where it ends early."""
+"""How a pipeline is run through: its counts, and what is told where it ends early."""
 
 import gc
 import json
@@ -14,26 +14,20 @@ import apache_beam as beam
 import orjson
 import pytest
 from apache_beam.io.filesystems import FileSystems
-from apache_beam.metrics import Metrics
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from tokenmill.bench.servers.mill import Writer, documents
 from tokenmill.bench.servers.scripted import ScriptedServer
 from tokenmill.inference.errors import BudgetSpent
 from tokenmill.inference.roles import Models
-from tokenmill.pipelines.runs.errors import RunFailed
+from tokenmill.pipelines.runs.errors import RowsMissing, RunFailed
 from tokenmill.pipelines.runs.folder import OutputFolder
 from tokenmill.pipelines.runs.forkserver import _Printed
 from tokenmill.pipelines.runs.inputs import Inputs
-from tokenmill.pipelines.runs.runner import Runner, run_through
-from tokenmill.pipelines.transforms import NAMESPACE
+from tokenmill.pipelines.runs.runner import Runner, counted, run_through
+from tokenmill.pipelines.transforms.counts import count, read_counts, write_counts
 
 from tests.objectstore import Shared  # noqa: F401  (worker processes that import this file know it, too)
-
-
-def counted(row):
-    Metrics.counter(NAMESPACE, "judge/paid").inc()
-    return row
 
 
 def breaks(row):
@@ -52,8 +46,28 @@ def piped(*steps):
     return pipeline
 
 
-def test_a_counter_that_two_steps_share_is_added_up():
-    assert run_through(piped(counted, counted), "") == {"judge/paid": 6}
+def test_counts_of_one_name_are_added_up_over_the_pipeline(tmp_path):
+    pipeline = beam.Pipeline(runner=FnApiRunner())
+    rows = pipeline | beam.Create([1, 2, 3])
+    count(rows, "read")
+    count(rows | beam.Filter(lambda row: row > 1), "read")
+    count(rows, str)
+    write_counts(pipeline, str(tmp_path))
+    run_through(pipeline, "")
+    assert read_counts(str(tmp_path)) == {"read": 5, "1": 1, "2": 1, "3": 1}
+    assert [file.name for file in tmp_path.iterdir()] == ["counts.json"]
+
+
+def test_a_run_whose_rows_were_not_counted_is_none(tmp_path):
+    with pytest.raises(RowsMissing, match="not counted yet"):
+        counted(OutputFolder(str(tmp_path)))
+
+
+def test_a_pipeline_without_counts_writes_an_empty_sum(tmp_path):
+    pipeline = piped()
+    write_counts(pipeline, str(tmp_path))
+    run_through(pipeline, "")
+    assert read_counts(str(tmp_path)) == {}
 
 
 def test_what_broke_is_one_line():
@@ -74,16 +88,21 @@ def test_what_beam_adds_to_a_reason_is_left_out():
 
 def reads_where_a_flag_points(row):
     with FileSystems.open("shared://letter.txt") as file:
-        Metrics.counter(NAMESPACE, file.read().decode()).inc()
+        return file.read().decode()
 
 
 def in_processes(tmp_path, step, *flags):
-    """Counters of a pipeline that worker processes run."""
+    """What a step gives for three rows, counted, in a pipeline that worker processes run."""
+
+    def build(root, models, pieces, folder, shards):
+        count(root | beam.Create([1, 2, 3]), step)
+        write_counts(root, folder)
+
     out, state = OutputFolder(str(tmp_path / "out")), tmp_path / "state"
     state.mkdir()
     (tmp_path / "out").mkdir()
     out.begin()
-    job = SimpleNamespace(build=lambda root, *_: root | beam.Create([1, 2, 3]) | beam.Map(step))
+    job = SimpleNamespace(build=build)
     models = Models(roles={}, cache="", run="", state=str(state))
     runner = Runner(PipelineOptions(["--direct_num_workers=2", *flags]), local=True, processes=True)
     return runner.execute(job, models, Inputs((), (), 0), out, 1)  # type: ignore[arg-type]
@@ -104,7 +123,7 @@ def test_worker_processes_know_the_flags_wherever_they_were_given(tmp_path, monk
 
 
 def tells_its_threads(row):
-    Metrics.counter(NAMESPACE, os.environ["OMP_NUM_THREADS"]).inc()
+    return os.environ["OMP_NUM_THREADS"]
 
 
 @pytest.mark.parametrize(("given", "told"), [("", "2"), ("5", "5")])

@@ -136,7 +136,8 @@ def rolled(step, rows, models):
     try:
         roll.start_bundle()
         early = [value for row in range(rows) for value in roll.process(row, None, 0)]
-        return [*early, *roll.finish_bundle()]
+        late = roll.finish_bundle()
+        return [value for value in (*early, *late) if not isinstance(value, beam.pvalue.TaggedOutput)]
     finally:
         roll.teardown()
 

@@ -1,6 +1,7 @@
 """Shards: the same bytes in any order, whole or not there, as the Hub likes them."""
 
 import dataclasses
+import hashlib
 import random
 import tempfile
 from pathlib import Path
@@ -23,6 +24,7 @@ from tokenmill.pipelines.transforms.sinks import (
     _WriteShard,
     read_rows,
     write_parquet,
+    write_shard,
 )
 from tokenmill.schemas.columns import column, to_table
 from tokenmill.schemas.documents import Document
@@ -46,7 +48,7 @@ def rows(count):
     return [Document(f"id{i}", f"T{i}", f"text {i} " * 20, "en", "mit", f"f{i % 3}.jsonl", i) for i in range(count)]
 
 
-def write(folder, documents, shards, processes=0):
+def write(folder, documents, shards, processes=0, **how):
     (folder / "data").mkdir(parents=True)
 
     def build(root):
@@ -54,7 +56,7 @@ def write(folder, documents, shards, processes=0):
             "paths": root
             | beam.Create(documents)
             | beam.Reshuffle()
-            | WriteShards(str(folder / "data"), Document, shards)
+            | WriteShards(str(folder / "data"), Document, shards, **how)
         }
 
     collect(build, processes=processes)
@@ -68,6 +70,8 @@ def test_bytes_do_not_depend_on_order_or_workers(tmp_path, shards):
     mixed = random.Random(1).sample(documents, len(documents))
     assert write(tmp_path / "b", mixed, shards) == first
     assert write(tmp_path / "c", mixed, shards, processes=2) == first
+    assert write(tmp_path / "d", mixed, shards, processes=2, shuffled=True) == first
+    assert not list((tmp_path / "d" / "data").glob("run-*"))
     assert len(first) == shards and not list((tmp_path / "a" / "data").glob("*part*"))
     found = [row["id"] for p in (tmp_path / "a" / "data").glob("*.parquet") for row in pq.read_table(p).to_pylist()]
     assert sorted(found) == sorted(d.id for d in documents)
@@ -162,14 +166,17 @@ def test_publishing_numbers_the_shards_and_describes_them(tmp_path):
     (tmp_path / "out").mkdir()
     out.begin()
     for number in (0, 4, 9):
-        write_parquet(
+        write_shard(
             read_rows(as_json(rows(10 + number)), Document),
             f"{out.path}/.unfinished/data/shard-{number:05d}.parquet",
         )
     files = out.publish()
     assert [f["file"] for f in files] == [f"data/train-{i:05d}-of-00003.parquet" for i in range(3)]
     assert [f["rows"] for f in files] == [10, 14, 19]
-    assert all((tmp_path / "out" / f["file"]).stat().st_size == f["bytes"] for f in files)
+    contents = [(tmp_path / "out" / f["file"]).read_bytes() for f in files]
+    assert [(len(content), hashlib.sha256(content).hexdigest()) for content in contents] == [
+        (f["bytes"], f["sha256"]) for f in files
+    ]
 
 
 def test_a_sum_that_does_not_hold_is_an_error():

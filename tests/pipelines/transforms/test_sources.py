@@ -12,7 +12,7 @@ from tokenmill.pipelines.runs import inputs
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.transforms.documents import DocumentParser
 from tokenmill.pipelines.transforms.records import RecordParser
-from tokenmill.pipelines.transforms.sources import ReadRows
+from tokenmill.pipelines.transforms.sources import ReadRows, raw_rows
 from tokenmill.schemas.tools import ToolSpec
 
 from tests.pipelines.direct import collect
@@ -373,3 +373,27 @@ def test_reading_pickles_into_another_process(tmp_path):
     outcome = collect(build, processes=2)
     assert sorted(int(d.id) for d in outcome["rows"]) == list(range(10))
     assert [f.error for f in outcome["failed"]] == ["duplicate_id"]
+
+
+@pytest.fixture(scope="module")
+def one_group(tmp_path_factory):
+    """A file whose 3,000 rows stand in one row group of some megabytes."""
+    path = tmp_path_factory.mktemp("group") / "a.parquet"
+    rows = [{"id": f"{n}", "text": f"Text {n}. " + "word " * 300} for n in range(3000)]
+    pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=3000)
+    return path
+
+
+@pytest.mark.parametrize("limit", [None, 1, 187, 188, 2999])
+def test_a_large_row_group_is_read_in_pieces_and_its_rows_keep_their_numbers(one_group, limit):
+    found = inputs.find([str(one_group)], limit=limit)
+    rows = [(n, values["id"]) for piece in found.pieces for n, values in raw_rows(piece, ("id",), 5_000_000)]
+    assert rows == [(n, f"{n}") for n in range(limit or 3000)] and found.rows == len(rows)
+    if limit is None:
+        assert len(found.pieces) == inputs.GROUP_PIECES
+        assert max(piece.rows for piece in found.pieces) - min(piece.rows for piece in found.pieces) <= 15
+
+
+def test_a_small_row_group_is_one_piece(tmp_path):
+    pq.write_table(pa.Table.from_pylist([ROW] * 50), tmp_path / "a.parquet", row_group_size=10)
+    assert [piece.rows for piece in inputs.find([str(tmp_path / "a.parquet")]).pieces] == [10] * 5
