@@ -36,6 +36,8 @@ _QUESTION = re.compile(r"[?？؟](?=[\s\"'”’»)\]]|$)|[？؟]")
 _QUOTED = re.compile(
     r'"[^"\n]{3,600}"|“[^”\n]{3,600}”|„[^“”\n]{3,600}[“”]|«[^»\n]{3,600}»|「[^」\n]{3,600}」|『[^』\n]{3,600}』'
 )
+_QUOTE = re.compile('["“„«「『]')
+_ASKED = re.compile("[?？؟]")
 _YEAR = re.compile(r"(?<![\d.,:])(?:1[0-9]{3}|20[0-9]{2})(?![\d:]|[.,]\d)")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 
@@ -83,7 +85,7 @@ def features(text: str, tokens: int) -> Features:
             code += 1
         elif _HEADING.match(line):
             headings += 1
-        elif _ROW.match(line):
+        elif ("|" in line or "\t" in line) and _ROW.match(line):
             rows += 1
         else:
             steps += _NUMBERED.match(line) is not None
@@ -91,8 +93,8 @@ def features(text: str, tokens: int) -> Features:
     return Features(
         lines, code, rows, steps, items, headings,
         sentences=len(_SENTENCE_END.findall(part)),
-        questions=len(_QUESTION.findall(part)),
-        quoted=sum(map(len, _QUOTED.findall(part))) / max(1, len(part)),
+        questions=len(_QUESTION.findall(part)) if _ASKED.search(part) else 0,
+        quoted=sum(map(len, _QUOTED.findall(part))) / len(part) if _QUOTE.search(part) else 0.0,
         years=len(set(_YEAR.findall(part))),
         numbers=len(_NUMBER.findall(part)),
         tokens=tokens,

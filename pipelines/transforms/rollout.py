@@ -102,7 +102,7 @@ class Rollout(beam.PTransform[Any, Any]):
     def __init__(self, step: Step[Any], models: Models, *, window: int | None = None, follows: str = "") -> None:
         """
         Args:
-            window: rollouts running at once; by default a few more than calls may be in flight.
+            window: rollouts running at once; by default half as many again as calls may be in flight.
             follows: name of this rollout where another one in the same job has made its rows: they are counted under
                 that name, and not as the job's tasks a second time.
         """
@@ -110,8 +110,9 @@ class Rollout(beam.PTransform[Any, Any]):
         self.step = step
         self.models = models
         self.follows = follows
-        # A few more rollouts than calls, so that a slot is never idle while an answer is being checked.
-        self.window = window or models.max_concurrency + max(2, models.max_concurrency // 8)
+        # More rollouts than calls, so that slots are not idle while answers are checked and rows change threads, a few dozen at a
+        # time. With too few, calls go out and come back in bursts, and the processor waits between them.
+        self.window = window or models.max_concurrency + max(2, models.max_concurrency // 2)
 
     def expand(self, rows: beam.PCollection[Any]) -> beam.pvalue.DoOutputsTuple:
         outputs = rows | beam.ParDo(_Roll(self.step, self.models, self.window, self.follows)).with_outputs(

@@ -158,3 +158,11 @@ def test_checks_that_cannot_be_loaded_end_the_run_and_fail_no_row(tmp_path):
         models = Models({"writer": Role(server.spec)}, str(tmp_path / "answers.sqlite"), "run")
         with pytest.raises(ValueError, match="no such model"):
             rolled(Unready(threading.Event()), 3, models)
+
+
+def test_half_as_many_rollouts_again_run_as_calls_may_be_in_flight(tmp_path):
+    models = Models(
+        {"writer": Role("m@http://localhost:1/v1")}, str(tmp_path / "answers.sqlite"), "run", max_concurrency=128
+    )
+    assert Rollout(Gate(), models).window == 192, "or calls come back in bursts, and the processor waits between them"
+    assert Rollout(Gate(), models, window=5).window == 5
