@@ -10,7 +10,7 @@ from tokenmill.bench.servers.scripted import ScriptedServer, completion
 from tokenmill.bench.servers.troupe import fenced, kept_rules, text_of
 
 from tests.outputs import manifest, rows
-from tests.tools_repo.domains.desk import POLICY, TASKS, write_domain
+from tests.tools_repo.domains.desk import POLICY, TASKS, action, scenario, write_domain
 from tests.tools_repo.sandboxed import needs_sandbox
 
 pytestmark = needs_sandbox
@@ -19,20 +19,36 @@ pytestmark = needs_sandbox
 class Players:
     """Agent, user and judge of the desk. `meddles`: the agent also looks after a parcel that nobody spoke of."""
 
-    def __init__(self, meddles=False):
-        self.meddles = meddles
+    def __init__(self, meddles=False, silent=False):
+        self.meddles, self.silent = meddles, silent
 
     def __call__(self, body):
         if "response_format" not in body:
             return self.agent(body)
         asked = body["response_format"]["json_schema"]["schema"]["properties"]
+        if "calls" in asked:
+            return self.acts(text_of(body))
+        if "helped" in asked and self.silent:
+            return self.called(text_of(body))
         if "helped" in asked:
             over = bool(fenced("assistant", text_of(body)))
             message = "" if over else "Please leave my parcel P-1 at the shop."
             return json.dumps({"helped": True, "message": message, "status": "done" if over else "go_on"})
         return json.dumps({"verdicts": [], "rules": kept_rules(body), "claims": []})
 
+    def acts(self, asked):
+        """The user's hands: what the agent asks for, once."""
+        told = self.silent and fenced("assistant", asked) and "toggle_silent" not in fenced("done", asked)[-1]
+        return json.dumps({"calls": [{"tool": "toggle_silent", "arguments": ""}] if told else []})
+
+    def called(self, asked):
+        over = "toggle silent: silent: False" in fenced("situation", asked)[0]
+        message = "" if over else "My telephone does not ring."
+        return json.dumps({"helped": True, "message": message, "status": "done" if over else "go_on"})
+
     def agent(self, body):
+        if self.silent:
+            return completion("Please switch the silent mode off.")
         seen = results(body)
         names = {tool["function"]["name"] for tool in body["tools"]}
         assert names == {"get_parcel", "redirect_parcel", "peek", "stall"}, "the user's tools are not the agent's"
@@ -80,6 +96,30 @@ def test_trajectories_run_on_the_domains_own_tools_and_their_end_state_decides(m
         assert "/parcels/P-3/place" in row["detail"], row["detail"]
     else:
         assert json.loads(row["state_after"])["parcels"]["P-1"]["place"] == "shop" and row["score"] == 1.0
+
+
+def test_a_user_with_tools_of_its_own_does_what_the_agent_asks_for(tmp_path, run):
+    wish = "Your telephone does not ring and you want it to."
+    folder = write_domain(tmp_path / "desk", user=True, tasks=[scenario(wish, action("toggle_silent", "user"), id="s")])
+    assert run("agentic", "import", "--domain", folder, "--output", tmp_path / "in")[0] == 0
+    with ScriptedServer(Players(silent=True)) as server:
+        argv = (
+            "agentic",
+            "trajectories",
+            "--tasks",
+            tmp_path / "in" / "tasks",
+            "--engine",
+            "domain",
+            "--domain",
+            folder,
+        )
+        code, _, err = run(*argv, "--output", tmp_path / "out", "--llm", server.spec, "--votes", 1)
+    assert code == 0, err
+    (row,) = rows(tmp_path / "out")
+    assert [call["tool"] for call in row["user_calls"]] == ["toggle_silent"] and not row["calls"]
+    assert json.loads(row["state_after"])["user_device"]["it"]["silent"] is False
+    assert not any(message["tool_calls"] for message in row["messages"]), "the agent sees nothing of it"
+    assert any(name.startswith("agentic/user_acts@") for name in row["prompts"])
 
 
 def test_what_does_not_go_together_is_one_line(imported, tmp_path, run):

@@ -79,7 +79,7 @@ def _public(task: AgentTask) -> str:
 def _hidden(task: AgentTask) -> frozenset[tuple[str, ...]]:
     """Word runs of what the user must not have seen: rubric, reference solution and its reply."""
     texts = [_shown(criterion) for criterion in task.rubric]
-    texts += [task.reply, *(call.result for call in task.solution), *task.agent.policy]
+    texts += [task.reply, *(call.result for call in task.solution if not call.by), *task.agent.policy]
     public = _runs(_public(task)) | _runs(task.goal)
     return frozenset().union(*map(_runs, texts)) - public
 

@@ -6,13 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import orjson
-from tokenmill.schemas.tools import ToolSpec, to_openai
+from tokenmill.schemas.tools import ToolSpec, dump, to_openai
 from tokenmill.tools_repo.domains.host import AGENT, USER, Changes, Described, Host, HostBroken
+from tokenmill.tools_repo.world import ToolResult
 from tokenmill.tools_repo.world.call_checks import Checks
 from tokenmill.tools_repo.world.entities import EntityModel, State
 from tokenmill.tools_repo.world.outcomes import CERTAIN, Odds, error
-from tokenmill.tools_repo.world.patch import changed_records
-from tokenmill.tools_repo.world.stateful import Ran, StatefulWorld, clock, reads_only
+from tokenmill.tools_repo.world.patch import changed_records, diff
+from tokenmill.tools_repo.world.stateful import Ran, StatefulWorld, as_text, clock, reads_only
 
 ENGINE = "domain"
 
@@ -45,7 +46,7 @@ class DomainWorld(StatefulWorld):
         super().__init__(
             (*tools, *user_tools), EntityModel("", {}), {}, odds=odds, seed=seed, first=first, needed=needed, now=now
         )
-        self.checks = Checks((*tools, *user_tools))
+        self.checks, self.user_checks = Checks(tools), Checks(user_tools)
         self.tools = [to_openai(spec) for spec in tools]
         self.sides = {
             **dict.fromkeys((t.name for t in user_tools), USER),
@@ -59,6 +60,22 @@ class DomainWorld(StatefulWorld):
         self.base = described.state
         self._state = self._before_change = overlaid(described.state, state)
         self.now = now or clock(state)
+
+    async def act(self, name: str, arguments: str) -> ToolResult:
+        """A call of the user's own tools: nothing is drawn for it, and it is not among the agent's.
+
+        Raises:
+            HostBroken: the domain's code does not run.
+        """
+        async with self._lock:
+            parsed = self.user_checks(name, arguments, {})
+            if isinstance(parsed, ToolResult):
+                return parsed
+            before = self._state
+            ran = await self._run(self.user_checks.tools[name].spec, parsed, before, 0, False)
+            self._state = ran.state
+            patch = dump(diff(before, ran.state))
+            return ToolResult(as_text(ran.result), error=ran.error, patch=patch, engine=ENGINE)
 
     async def _run(self, spec: ToolSpec, arguments: dict[str, Any], state: State, number: int, stale: bool) -> Ran:
         side = self.sides[spec.name]

@@ -21,6 +21,7 @@ from tokenmill.prompts.own import OwnPrompt
 from tokenmill.schemas.agentic import AgentTask, ChatMessage, Fact, Persona
 from tokenmill.schemas.answer_schema import BOOLEAN, TEXT, choice, record
 from tokenmill.schemas.draws import digest, pick
+from tokenmill.tools_repo.users.acts import UserActs
 from tokenmill.tools_repo.users.check import Knowledge, UserCheck
 from tokenmill.tools_repo.world.ask_checked import REPAIR, CheckFailed, ask_checked
 
@@ -105,6 +106,8 @@ class SimulatedUser:
     temperature: float | None = 0.7
     tries: int = 4
     """Answers to one turn, those included that were not in the user's part."""
+    acts: UserActs | None = None
+    """What it does with tools of its own, where it has any."""
     unhelped: int = field(default=0, init=False)
     """Replies in a row that did not help; at the persona's patience the user gives up."""
 
@@ -120,6 +123,8 @@ class SimulatedUser:
         """
         visible = [m for m in messages if m.role in ("user", "assistant") and (m.content or "").strip()]
         drawn = digest(self.seed, len(visible), "user") >> 33
+        if self.acts is not None and (problem := await self.acts.before(visible, len(messages), ask)):
+            return UserTurn("", problem=problem)
         check = UserCheck(
             self.knowledge,
             tuple(tool.name for tool in self.task.agent.tools),
@@ -161,18 +166,22 @@ class SimulatedUser:
         """All that the user can speak of without making it up."""
         task = self.task
         open_, kept = _parted(task.facts)
-        told = (task.situation, task.opening, *(f"{fact.name}: {fact.value}" for fact in open_))
+        seen = (self.acts.told,) if self.acts is not None else ()
+        told = (task.situation, task.opening, *(f"{fact.name}: {fact.value}" for fact in open_), *seen)
         return Knowledge(told=told, hidden=tuple((fact.name, fact.value) for fact in kept), goal=task.goal)
 
     def messages(self, visible: Sequence[ChatMessage]) -> list[Message]:
         """The prompt of a turn. What the task and the agent wrote is fenced, message by message."""
         open_, kept = _parted(self.task.facts)
         said = [fence(m.content or "", "you" if m.role == "user" else "assistant") for m in visible]
+        situation = self.task.situation
+        if self.acts is not None and self.acts.calls:
+            situation = f"{situation}\n\nWhat they have done and seen since, oldest first:\n{self.acts.told}"
         return prompts.load(USER).render(
             style=self.persona.style,
             knowledge=self.persona.knowledge,
             preferences=self.persona.preferences,
-            situation=fence(self.task.situation, "situation"),
+            situation=fence(situation, "situation"),
             opening=fence(self.task.opening, "opening"),
             goal=fence(self.task.goal, "goal"),
             volunteered=fence(_listed(open_), "told"),

@@ -17,6 +17,7 @@ from tokenmill.tools_repo.domains.host import Host
 from tokenmill.tools_repo.domains.world import DomainWorld
 from tokenmill.tools_repo.sandbox.base import Sandbox, SandboxUnavailable
 from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
+from tokenmill.tools_repo.users.acts import ACTS
 from tokenmill.tools_repo.world import World
 from tokenmill.tools_repo.world.outcomes import Odds
 
@@ -53,7 +54,7 @@ class DomainWorlds:
 
     @property
     def prompt_names(self) -> tuple[str, ...]:
-        return ()
+        return (ACTS,)
 
 
 def find_domains(paths: Sequence[str], sandbox: Sandbox) -> tuple[DomainFolder, ...]:

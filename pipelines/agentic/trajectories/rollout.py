@@ -35,7 +35,9 @@ from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.draws import digest
 from tokenmill.schemas.tools import dump
 from tokenmill.schemas.verdicts import first_refusal
+from tokenmill.tools_repo.domains.world import DomainWorld
 from tokenmill.tools_repo.users import simulate
+from tokenmill.tools_repo.users.acts import ACTS, UserActs
 from tokenmill.tools_repo.users.simulate import Personas, SimulatedUser, draw_persona
 from tokenmill.tools_repo.world.state_view import span
 
@@ -87,9 +89,11 @@ class RunTrajectory:
         task, parts = element.task, (self.seed, element.task.id, element.sample)
         who = 0 if self.one_user else element.sample
         persona = draw_persona(self.seed, task.id, who, self.personas)
-        user = SimulatedUser(task, persona, digest(self.seed, task.id, who, "user") >> 33)
         made = self.worlds(task, meter, *parts)
         world = await made if inspect.isawaitable(made) else made
+        drawn = digest(self.seed, task.id, who, "user") >> 33
+        acts = UserActs(task, world, drawn) if isinstance(world, DomainWorld) and task.agent.user_tools else None
+        user = SimulatedUser(task, persona, drawn, acts=acts)
         held, hit = self.held(task)
         try:
             start = world.state
@@ -123,6 +127,7 @@ class RunTrajectory:
         used = (
             *agent_turn.PROMPTS[self.protocol],
             simulate.USER,
+            *((ACTS,) if acts is not None else ()),
             self.personas.prompt_of(persona),
             *(self.worlds.prompt_names if simulated else ()),
             *(JUDGES if judged.asked else ()),
@@ -144,6 +149,7 @@ class RunTrajectory:
             score=judged.score,
             verdicts=[*general, *judged.verdicts],
             persona=persona,
+            user_calls=acts.calls if acts is not None else [],
             state_before=before,
             state_after=after,
             engine=self.worlds.engine,

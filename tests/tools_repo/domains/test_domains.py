@@ -162,6 +162,7 @@ def test_calls_change_the_worlds_own_state_and_no_other(desk):
             await first.call("get_parcel", '{"parcel_id": "P-1"}', 1),
             await first.call("get_parcel", '{"parcel_id": "P-9"}', 2),
             await first.call("redirect_parcel", '{"parcel_id": "P-2", "place": "roof"}', 3),
+            await first.act("toggle_silent", "{}"),
             await first.call("toggle_silent", "{}", 4),
             await second.call("get_parcel", '{"parcel_id": "P-1"}', 0),
         ]
@@ -172,9 +173,12 @@ def test_calls_change_the_worlds_own_state_and_no_other(desk):
         {"op": "replace", "path": "/parcels/P-1/place", "value": "shop"},
         {"op": "add", "path": "/log/E-2", "value": {"event_id": "E-2", "parcel": "P-1"}},
     ]
-    assert json.loads(told[1].content)["place"] == "shop" and json.loads(told[5].content)["place"] == "door"
+    assert json.loads(told[1].content)["place"] == "shop" and json.loads(told[6].content)["place"] == "door"
     assert told[2].error == "lookup_error" and "P-9 not found" in told[2].content
     assert told[3].error == "invalid_arguments"
+    assert told[4].content == "silent: False" and told[5].error == "unknown_tool", (
+        "the user's tools are not the agent's"
+    )
     assert world.state["user_device"] == {"it": {"silent": False, "battery": 80}}
 
 
