@@ -24,6 +24,17 @@ _PLACEHOLDER = re.compile(
 _YOU = re.compile(r"\b(?:you|your)\b", re.IGNORECASE)
 
 
+def rules_in(policy: str, most: int = 40) -> list[str]:
+    """The statements of a policy that was given as text, for a judge to go through: its lines without headings, neighbours
+    joined where they are more than `most`."""
+    lines = (
+        line.strip().lstrip("-*•> ").rstrip("* ") for line in policy.splitlines() if not line.lstrip().startswith("#")
+    )
+    said = [re.sub(r"^\d+[.)]\s+", "", line) for line in lines if len(split(line)) >= RULE_WORDS[0]]
+    share = -(-len(said) // most) or 1
+    return [" ".join(said[at : at + share]) for at in range(0, len(said), share)]
+
+
 class Fault(NamedTuple):
     """What is wrong with something that a model wrote."""
 

@@ -10,10 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tokenmill.schemas.tools import dump
-from tokenmill.tools_repo.world.entities import MAX_KINDS, MAX_STATE, State
+from tokenmill.tools_repo.world.entities import MAX_KINDS, State
 
-WHOLE = MAX_STATE
-"""Bytes up to which a state stands in rows as it is; of a larger one they hold the records that matter."""
 SAMPLE = 48 * 1024
 """Bytes of the records that an agent's row shows of a larger one."""
 _READ = 200

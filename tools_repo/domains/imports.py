@@ -29,7 +29,8 @@ from tokenmill.schemas.agentic import (
     ReferenceCall,
 )
 from tokenmill.schemas.tools import FUNCTION, ToolSpec, dump, from_mcp
-from tokenmill.tools_repo.domains.entities import WHOLE, inferred, sampled
+from tokenmill.tools_repo.agents.check import rules_in
+from tokenmill.tools_repo.domains.entities import inferred, sampled
 from tokenmill.tools_repo.domains.folder import DomainFolder, read_json
 from tokenmill.tools_repo.domains.host import AGENT, USER, Described, Host
 from tokenmill.tools_repo.domains.world import changed, changes_of
@@ -38,6 +39,7 @@ from tokenmill.tools_repo.specs.validate import validate
 from tokenmill.tools_repo.world.entities import State
 from tokenmill.tools_repo.world.outcomes import error
 from tokenmill.tools_repo.world.patch import diff
+from tokenmill.tools_repo.world.state_view import WHOLE
 from tokenmill.tools_repo.world.stateful import as_text, reads_only
 
 _LEAVES = 120
@@ -73,7 +75,7 @@ def agent_of(folder: DomainFolder, described: Described, policy: str = "") -> Ag
         expertise="",
         tone="",
         behaviour="",
-        policy=[],
+        policy=rules_in(text),
         tools=_specs(folder, described, AGENT),
         user_tools=_specs(folder, described, USER),
         sampling="domain",

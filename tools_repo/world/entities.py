@@ -29,10 +29,12 @@ from tokenmill.tools_repo.specs.validate import Limits, validate
 State = dict[str, dict[str, dict[str, Any]]]
 
 MAX_KINDS = 24
-MAX_RECORDS = 500
+MAX_RECORDS = 200_000
 """Records of one kind."""
-MAX_STATE = 256 * 1024
-"""Bytes of a state as JSON."""
+MAX_STATE = 64_000_000
+"""Bytes of a state as JSON, at the start of a world. Only what a call needs of it goes into a prompt."""
+GROWTH = 256 * 1024
+"""Bytes by which a state may be larger than the one before."""
 MAX_FAULTS = 20
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _SCHEMA_LIMITS = Limits(schema_bytes=20_000, depth=16, enum_values=200)
@@ -108,8 +110,9 @@ class EntityModel:
         if not isinstance(state, dict):
             return ["the state is no JSON object"]
         try:
-            if len(orjson.dumps(state)) > MAX_STATE:
-                return [f"the state is larger than {MAX_STATE} bytes"]
+            most = MAX_STATE if before is None else len(orjson.dumps(before)) + GROWTH
+            if len(orjson.dumps(state)) > most:
+                return [f"the state is larger than {most} bytes"]
         except TypeError as error:
             return [f"the state is no JSON: {error}"]
         token = _current.set(state)

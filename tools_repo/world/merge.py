@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 from tokenmill.schemas.agentic import Domain
-from tokenmill.schemas.tools import SYNTHETIC, ToolSpec, dump
+from tokenmill.schemas.tools import ToolSpec, dump
 from tokenmill.tools_repo.world.entities import MAX_KINDS, EntityModel
 
 
@@ -72,4 +72,4 @@ class MergedWorld:
         return ("", "") if EntityModel.parse(text).check(state) else (text, dump(state))
 
     def _world(self, tool: ToolSpec) -> DomainWorld | None:
-        return self.worlds.get(tool.toolset) if tool.origin == SYNTHETIC else None
+        return self.worlds.get(tool.toolset)

@@ -7,11 +7,15 @@ from typing import Any
 
 import orjson
 from tokenmill.schemas.tools import ToolSpec, dump
-from tokenmill.tools_repo.world.entities import MAX_STATE, EntityModel, State
+from tokenmill.tools_repo.world.entities import EntityModel, State
 from tokenmill.tools_repo.world.patch import changed_records
 
 ROOM = 24_000
 """Characters of state in a prompt."""
+WHOLE = 256 * 1024
+"""Bytes up to which a state stands in a row as it is; of a larger one the records that matter do."""
+_MISSES = 1_000
+"""Records in a row that do not fit before no more are tried: a large state has very many."""
 
 
 def relevant(
@@ -34,9 +38,13 @@ def relevant(
     for kind in kinds:
         order.update(dict.fromkeys((kind, identifier) for identifier in state.get(kind, {})))
     shown: State = {kind: {} for kind in kinds if kind in state}
+    missed = 0
     for kind, identifier in order:
         record = state[kind][identifier]
         size = len(dump(record)) + len(identifier) + 4
+        missed = missed + 1 if size > room else 0
+        if missed == _MISSES:
+            break
         if size > room:
             continue
         room -= size
@@ -62,7 +70,7 @@ def _referred(record: Any, state: State, targets: frozenset[str]) -> list[tuple[
 def span(before: State, after: State, named: State) -> tuple[State, State]:
     """The states of a trajectory at its start and end as a row holds them: whole, or of a large one the records that differ
     and those that the task names."""
-    if len(orjson.dumps(before)) <= MAX_STATE:
+    if len(orjson.dumps(before)) <= WHOLE:
         return before, after
     matter = {(kind, name): None for kind, records in named.items() for name in records}
     matter.update(dict.fromkeys(changed_records(before, after)))

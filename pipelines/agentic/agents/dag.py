@@ -23,7 +23,7 @@ from tokenmill.schemas.answer_schema import array, record
 from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.draws import digest, pick, shuffled
 from tokenmill.schemas.toolsets import ToolSet
-from tokenmill.tools_repo.agents.check import Fault, agent_faults
+from tokenmill.tools_repo.agents.check import Fault, agent_faults, rules_in
 from tokenmill.tools_repo.agents.likeness import AgentLikeness
 from tokenmill.tools_repo.tasks.world_summary import world_shown
 from tokenmill.tools_repo.world import design
@@ -56,6 +56,8 @@ class WriteAgent:
     top_p: float | None = 0.95
     max_tokens: int = 6_000
     """Length of one answer; a world's sample state is the longest."""
+    policy: str = ""
+    """The system prompt of every agent; empty: one is written for each."""
 
     row_type: ClassVar[type] = Agent
     rejected_type: ClassVar[type] = RefusedAgent
@@ -68,6 +70,8 @@ class WriteAgent:
         """Raises: tokenmill.inference.errors.RowError, when no answer could be read or no world came."""
         meter = Meter(ask)
         entities, state = await self._world(toolset, meter)
+        if self.policy:
+            return Accepted(Agent(**self._given(toolset, entities, state, meter)))
         manners = self.manners(toolset)
         messages = self.messages(toolset, manners, entities, state)
         seen: list[tuple[dict[str, Any], Fault]] = []
@@ -167,6 +171,19 @@ class WriteAgent:
             "domains": toolset.domains,
             "entities": entities,
             "state": state,
+            **meter.provenance(self.model, used, self.seed),
+        }
+
+    def _given(self, toolset: ToolSet, entities: str, state: str, meter: Meter) -> dict[str, Any]:
+        """The row of an agent whose prompt somebody gave."""
+        answer = {"system": "", "role": f"assistant of {', '.join(toolset.domains[:3])}", "policy": []}
+        manners = dict.fromkeys(("expertise", "tone", "behaviour"), "")
+        row = self._row(toolset, manners, answer, entities, state, meter)
+        used = () if toolset.entities else design.PROMPTS
+        return {
+            **row,
+            "system": self.policy,
+            "policy": rules_in(self.policy),
             **meter.provenance(self.model, used, self.seed),
         }
 

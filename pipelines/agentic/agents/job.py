@@ -37,8 +37,8 @@ def job(options: AgentsOptions) -> Job:
     found, stamps, notes = draw(options)
     model = parse_spec(options.llm).model
     most = EMBEDDED_TOKENS if is_embedded(options.llm) else WriteAgent.max_tokens
-    step = WriteAgent(model, options.seed, max_tokens=most)
-    likeness = None if options.keep_duplicates else AgentLikeness()
+    step = WriteAgent(model, options.seed, max_tokens=most, policy=options.given_policy())
+    likeness = None if options.keep_duplicates or step.policy else AgentLikeness()
     return Job(
         name="agentic agents",
         title="Agents with tool-sets, policies and worlds",
@@ -51,6 +51,7 @@ def job(options: AgentsOptions) -> Job:
         prompts=PROMPTS,
         config={
             **shaping(options, AgentsOptions),
+            **({"policy": step.policy} if step.policy else {}),
             "sampling": asdict(options.draws()),
             "tools": stamps,
             "likeness": likeness and likeness.words,
@@ -72,7 +73,7 @@ def estimate(step: WriteAgent, toolset: ToolSet) -> tuple[dict[str, Plan], dict[
     shown = count_tokens(declared(toolset.tools))
     fixed = sum(count_tokens(text) for _, text in prompts.load(AGENT).parts)
     world = count_tokens(toolset.entities) + count_tokens(toolset.state) if toolset.entities else WORLD_TOKENS
-    one = Plan(1, fixed + shown + min(world, 4_000), AGENT_TOKENS)
+    one = Plan() if step.policy else Plan(1, fixed + shown + min(world, 4_000), AGENT_TOKENS)
     if not toolset.entities:
         one += Plan(2, 1_100 + 2 * shown, WORLD_TOKENS)
     return {"writer": one}, {"writer": one.with_tries(step.tries)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.options import RecordOptions, of_data
@@ -19,6 +20,23 @@ tools_read = partial(
 )
 
 
+def read_policy(path: str | None) -> str:
+    """The text of a policy; empty where none is named.
+
+    Raises:
+        UsageError: it cannot be read, or is empty.
+    """
+    if not path:
+        return ""
+    try:
+        text = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--policy {path}: {getattr(error, 'strerror', None) or error}") from None
+    if not text:
+        raise UsageError(f"--policy {path}: the file is empty")
+    return text
+
+
 @dataclass(frozen=True, kw_only=True)
 class AgentsOptions(RecordOptions):
     """What `agentic agents` may be given."""
@@ -28,7 +46,11 @@ class AgentsOptions(RecordOptions):
     domains: tuple[str, ...] = _how(
         (),
         metavar="DIR|GLOB",
-        help="domains that the tools were evolved in, with their worlds (default: a world is designed for each agent)",
+        help="domains that the tools were evolved in, or worlds of servers by their names (default: a world is designed for "
+        "each agent)",
+    )
+    policy: str | None = _how(
+        None, metavar="FILE", help="the system prompt of every agent, word for word (default: one is written for each)"
     )
     toolset_size: str = _how(
         f"{Sampling.least}-{Sampling.most}",
@@ -52,6 +74,15 @@ class AgentsOptions(RecordOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.draws()
+        self.given_policy()
+
+    def given_policy(self) -> str:
+        """The text of `--policy`, empty where there is none.
+
+        Raises:
+            UsageError: it cannot be read, or is empty.
+        """
+        return read_policy(self.policy)
 
     def draws(self) -> Sampling:
         """How tool-sets are drawn.

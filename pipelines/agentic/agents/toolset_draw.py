@@ -25,6 +25,7 @@ from tokenmill.schemas.tools import RefusedTool, ToolSpec
 from tokenmill.schemas.toolsets import ToolSet
 from tokenmill.tools_repo.agents.toolsets import draw_toolsets
 from tokenmill.tools_repo.specs.likeness import describe
+from tokenmill.tools_repo.world.merge import worlds_of
 
 FOLDER = "tool_sets"
 """Folder within the output in which the tool-sets are kept."""
@@ -57,6 +58,7 @@ def draw(options: AgentsOptions) -> tuple[inputs.Inputs, list[list[str]], list[s
         if left_out:
             notes.append(f"{left_out:,} rows of --tools are no valid tools, or repeat an id, and were left out")
         domains = tuple(parsed_rows(worlds.pieces, RecordParser(Domain), options.max_document_bytes)) if worlds else ()
+        _used(domains, tools)
         vectors = _vectors(tools, options.embedding_model)
         return list(
             draw_toolsets(tools, options.agents, options.draws(), seed=options.seed, vectors=vectors, domains=domains)
@@ -81,6 +83,23 @@ def _tools(found: inputs.Inputs, max_bytes: int) -> tuple[list[ToolSpec], int]:
     if not tools:
         raise UsageError("--tools: there is no valid tool in it")
     return list(tools.values()), count - len(tools)
+
+
+def _used(domains: Sequence[Domain], tools: Sequence[ToolSpec]) -> None:
+    """
+    Raises:
+        UsageError: domains were given, and no tool is of one of them, or none of them has a world that can be used.
+    """
+    if not domains:
+        return
+    worlds, sets = worlds_of(domains), sorted({tool.toolset for tool in tools})
+    if not worlds:
+        raise UsageError("--domains: none of them has an entity model and a sample state that meets it")
+    if not worlds.keys() & set(sets):
+        raise UsageError(
+            f"--domains: no tool is of one of them: tools are of {', '.join(sets[:3])}, "
+            f"domains are named {', '.join(list(worlds)[:3])} (their `path`, joined by /, or `id`)"
+        )
 
 
 def _vectors(tools: Sequence[ToolSpec], model: str) -> Any:

@@ -13,9 +13,9 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
+from tokenmill.pipelines.agentic.agents.options import read_policy
 from tokenmill.pipelines.agentic.imported.dag import ImportAgent, ImportTask, TaskOf, build
 from tokenmill.pipelines.agentic.trajectories.domain_worlds import find_domains
 from tokenmill.pipelines.runs.errors import UsageError
@@ -56,7 +56,7 @@ def agents(options: ImportOptions) -> Job:
         UsageError: a folder is no domain, or the policy cannot be read.
     """
     folders = find_domains(options.input, named(options.sandbox))
-    step = ImportAgent(named(options.sandbox), _policy(options))
+    step = ImportAgent(named(options.sandbox), read_policy(options.policy))
     return _job(
         options, "agents", "Agents of imported domains, with their own policy and tools", step, folders, folders
     )
@@ -73,7 +73,7 @@ def tasks(options: ImportOptions) -> Job:
         given = [TaskOf(folder, number, task) for folder in folders for number, task in enumerate(tasks_in(folder))]
     except DomainInvalid as error:
         raise UsageError(f"--domain {error}") from None
-    step = ImportTask(named(options.sandbox), _policy(options))
+    step = ImportTask(named(options.sandbox), read_policy(options.policy))
     title = "Tasks of imported domains, their reference solutions played"
     return _job(options, "tasks", title, step, folders, given[: options.limit])
 
@@ -106,18 +106,6 @@ def _job(
         },
         reads="domains" if what == AGENTS else "tasks",
     )
-
-
-def _policy(options: ImportOptions) -> str:
-    if not options.policy:
-        return ""
-    try:
-        text = Path(options.policy).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--policy {options.policy}: {getattr(error, 'strerror', None) or error}") from None
-    if not text:
-        raise UsageError(f"--policy {options.policy}: the file is empty")
-    return text
 
 
 def run(options: ImportOptions, beam_args: Sequence[str]) -> int:

@@ -157,6 +157,13 @@ def test_the_worlds_of_domains_travel_with_their_tools_and_are_merged():
     assert (unknown.entities, unknown.state) == ("", "")
 
 
+def test_worlds_are_for_tools_of_any_origin():
+    real = [replace(tool, origin="mcp", server="parcels", domain=[], id=f"mcp/{tool.name}") for tool in parcel_tools()]
+    world = replace(PARCELS, id="parcels", path=["parcels"])
+    (known,) = draw_toolsets(real, 1, Sampling(5, 5, within=1, distracted=0), domains=[world])
+    assert (json.loads(known.entities), json.loads(known.state)) == (ENTITIES, STATE)
+
+
 def test_tools_of_worlds_that_contradict_each_other_are_kept_apart():
     other = ("post", "parcels")
     clash = {"Parcel": {"description": "Another thing.", "schema": {"type": "object"}}}

@@ -282,11 +282,34 @@ def test_an_estimate_and_a_preview_write_nothing(agents, repository):
         (("--toolset-size", "9-3"), "--toolset-size"),
         (("--within", "2"), "--within"),
         (("--domains", "/nowhere/x.parquet"), "/nowhere"),
+        (("--policy", "/nowhere/policy.md"), "--policy /nowhere/policy.md"),
     ],
 )
 def test_flags_that_make_no_sense_are_one_line(agents, repository, argv, line):
     code, _, stderr = agents("--output", repository / "out", "--llm", "m@http://127.0.0.1:9/v1", *argv)
     assert code == 2 and line in stderr and "Traceback" not in stderr and not (repository / "out").exists()
+
+
+def test_domains_that_no_tool_is_of_are_an_error(agents, repository):
+    other = replace(DOMAIN, id="post/letters", path=["post", "letters"])
+    write_parquet(to_table([other], Domain), str(repository / "other.parquet"))
+    argv = (
+        "--output",
+        repository / "out",
+        "--llm",
+        "m@http://127.0.0.1:9/v1",
+        "--domains",
+        repository / "other.parquet",
+    )
+    code, _, stderr = agents(*argv)
+    assert code == 2 and "no tool is of one of them" in stderr and "post/letters" in stderr
+
+
+def test_a_policy_of_ones_own_is_every_agents_prompt_word_for_word():
+    policy = "# Desk\n\n- Ask for the parcel's number first.\n- Never tell where another customer lives.\n\nBe kind."
+    outcome, ask, _ = write(policy=policy)
+    assert outcome.row.system == policy and not ask.asked
+    assert outcome.row.policy == ["Ask for the parcel's number first.", "Never tell where another customer lives."]
 
 
 def test_a_repository_without_a_valid_tool_is_one_line(repository, capfd):
