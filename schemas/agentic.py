@@ -31,6 +31,9 @@ LEVELS = (
 whose arguments come from results of others; information that must be asked for; an error to recover from; a request
 that is impossible or against the agent's policy, to be declined."""
 
+MISSING_TOOL = "missing_tool"
+"""Level of a task of any other level whose tools are taken away when it is tried: no task is written for it."""
+
 CALL, ORDER, FORBIDDEN, STATE, ANSWER = "call", "order", "forbidden", "state", "answer"
 CRITERIA = (CALL, ORDER, FORBIDDEN, STATE, ANSWER)
 """Kinds of criteria; `judges.rubric` says what the `spec` of each holds and decides it."""

@@ -23,7 +23,7 @@ from tokenmill.judges.rubric.conditions import Condition, holds, leaves, same, v
 from tokenmill.judges.rubric.criteria import CallSpec, StateSpec, parse
 from tokenmill.judges.rubric.evidence import Evidence, State
 from tokenmill.judges.rubric.feasible import enact
-from tokenmill.schemas.agentic import DECLINE, AgentTask
+from tokenmill.schemas.agentic import DECLINE, MISSING_TOOL, AgentTask
 from tokenmill.schemas.tools import dump
 
 _MISSING = object()
@@ -56,7 +56,7 @@ def differences(task: AgentTask, evidence: Evidence) -> list[Difference]:
     Raises:
         ValueError: the reference solution does not apply to the state at the start.
     """
-    if not task.solution and task.level != DECLINE:
+    if not task.solution and task.level not in (DECLINE, MISSING_TOOL):
         return []
     before, after = evidence.state_before, evidence.state_after
     if before == after:

@@ -31,6 +31,8 @@ POOL = 4
 """Neighbours are drawn from so many times as many nearest ones as are wanted."""
 NEAR = 32
 """Near distractors come from so many tools that follow those."""
+MOST_CROWD = 120
+"""Tools that endpoints take beside a few are not many more."""
 ONE_TOOL = 0.97
 """Cosine from which two tools are too much the same to stand in one set, as neighbours."""
 
@@ -49,6 +51,8 @@ class Sampling:
     """Share of the sets that get distractors: at least one, at most a third of the set's size."""
     most_distractors: int = 5
     """Most distractors of a set."""
+    crowd: int = 0
+    """Distractors of every set that gets some, whatever its size; 0: as above."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.least <= self.most <= 100:
@@ -56,6 +60,8 @@ class Sampling:
         for name in ("within", "distracted"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"Sampling.{name} is a share in [0, 1], not {getattr(self, name)}")
+        if not 0 <= self.crowd <= MOST_CROWD:
+            raise ValueError(f"a tool-set has at most {MOST_CROWD} distractors, not {self.crowd}")
         if self.most_distractors < 1:
             raise ValueError(f"Sampling.most_distractors is at least 1, not {self.most_distractors}")
 
@@ -67,6 +73,8 @@ class Sampling:
         """How many distractors a set of `size` tools gets."""
         if uniform(*parts, "distracted") >= self.distracted:
             return 0
+        if self.crowd:
+            return self.crowd
         return 1 + digest(*parts, "distractors") % max(1, min(self.most_distractors, size // 3))
 
 

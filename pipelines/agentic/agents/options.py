@@ -63,6 +63,11 @@ class AgentsOptions(RecordOptions):
         help="share of the tool-sets from one domain or server; the others are of neighbouring tools",
     )
     distracted: float = _how(Sampling.distracted, metavar="SHARE", help="share of the tool-sets that get distractors")
+    distractor_tools: int = _how(
+        0,
+        metavar="N",
+        help="distractors of each of these, such as 50 (default: one to five, at most a third of the set)",
+    )
     embedding_model: str = _how(
         "minilm",
         metavar="NAME",
@@ -92,6 +97,10 @@ class AgentsOptions(RecordOptions):
         """
         least, dash, most = self.toolset_size.partition("-")
         try:
-            return Sampling(int(least), int(most if dash else least), self.within, self.distracted)
+            return Sampling(
+                int(least), int(most if dash else least), self.within, self.distracted, crowd=self.distractor_tools
+            )
         except ValueError as error:
-            raise UsageError(f"--toolset-size {self.toolset_size} --within {self.within}: {error}") from None
+            raise UsageError(
+                f"--toolset-size {self.toolset_size} --within {self.within} --distractor-tools {self.distractor_tools}: {error}"
+            ) from None

@@ -30,7 +30,7 @@ from tokenmill.pipelines.runs.options import MODELS, check_sampling, model, of_d
 from tokenmill.pipelines.runs.own import own_prompts
 from tokenmill.pipelines.transforms.records import RecordParser
 from tokenmill.schemas.agentic import AgentTask
-from tokenmill.schemas.flags import checked, flag, odd, shaping
+from tokenmill.schemas.flags import checked, flag, must, odd, shaping
 from tokenmill.tools_repo.sandbox.choose import named, sandbox_flag
 from tokenmill.tools_repo.users.simulate import PERSONAS, Personas, persona_fault
 from tokenmill.tools_repo.world.outcomes import Odds
@@ -81,6 +81,14 @@ class TrajectoriesOptions(TryOptions):
         metavar="NAME|DIR",
         help="users that are simulated: names, files or folders of your own (default: all shipped)",
     )
+    missing_tools: float = _world(
+        0.0,
+        metavar="SHARE",
+        parse=must("a share from 0 to 1", lambda given: 0 <= given <= 1),
+        shapes=True,
+        help="share of the tasks that are tried without the tools of their reference solution: the agent must say that it cannot "
+        "(default: none)",
+    )
     votes: int = _world(
         3, metavar="N", parse=odd, shapes=True, help="the judge's votes on what code cannot decide, odd"
     )
@@ -91,6 +99,10 @@ class TrajectoriesOptions(TryOptions):
             raise UsageError(f"--engine {EXECUTABLE} and --engines DIR go together")
         if bool(self.domain) != (self.engine == DOMAIN):
             raise UsageError(f"--engine {DOMAIN} and --domain DIR go together")
+        if self.missing_tools and self.engine == DOMAIN:
+            raise UsageError(
+                f"--missing-tools does not go with --engine {DOMAIN}: a domain's tasks have their own tools"
+            )
 
 
 def job(options: TrajectoriesOptions) -> Job:
@@ -121,6 +133,7 @@ def job(options: TrajectoriesOptions) -> Job:
         limits=options.limits(),
         votes=options.votes,
         one_user=options.pairs,
+        missing_tools=options.missing_tools,
         seed=options.seed,
         max_tokens=options.answer_tokens(2048),
         personas=Personas(users, own) if users else Personas(),

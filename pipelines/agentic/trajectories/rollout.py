@@ -36,6 +36,7 @@ from tokenmill.schemas.draws import digest
 from tokenmill.schemas.tools import dump
 from tokenmill.schemas.verdicts import first_refusal
 from tokenmill.tools_repo.domains.world import DomainWorld
+from tokenmill.tools_repo.tasks.missing import is_drawn, without_its_tools
 from tokenmill.tools_repo.users import simulate
 from tokenmill.tools_repo.users.acts import ACTS, UserActs
 from tokenmill.tools_repo.users.simulate import Personas, SimulatedUser, draw_persona
@@ -70,6 +71,8 @@ class RunTrajectory:
     """Who may be the user."""
     benchmarks: Benchmarks | None = None
     """A task that holds an item of these is not tried."""
+    missing_tools: float = 0.0
+    """Share of the tasks that are tried without their tools."""
 
     row_type: ClassVar[type] = Trajectory
     rejected_type: ClassVar[type] = RefusedTrajectory
@@ -86,7 +89,7 @@ class RunTrajectory:
 
     async def __call__(self, element: Attempt[AgentTask], ask: Ask) -> Accepted | Rejected:
         meter = Meter(ask)
-        task, parts = element.task, (self.seed, element.task.id, element.sample)
+        task, parts = self._given(element.task), (self.seed, element.task.id, element.sample)
         who = 0 if self.one_user else element.sample
         persona = draw_persona(self.seed, task.id, who, self.personas)
         made = self.worlds(task, meter, *parts)
@@ -161,6 +164,11 @@ class RunTrajectory:
             **meter.provenance(self.models.writer, used, self.seed),
         )
         return replace(row, counted=hit.counter) if hit is not None and isinstance(row, Rejected) else row
+
+    def _given(self, task: AgentTask) -> AgentTask:
+        """The task as it is tried."""
+        missing = self.missing_tools and is_drawn(self.missing_tools, self.seed, task.id)
+        return (without_its_tools(task) if missing else None) or task
 
     def held(self, task: AgentTask) -> tuple[list[CriterionVerdict], Hit | None]:
         """What the benchmarks say of a task, and the item that it holds."""

@@ -63,6 +63,10 @@ class TryTask:
             if given is not None and given < 1:
                 raise ValueError(f"TryTask.{name} is at least 1, not {given}")
 
+    def check_worker(self) -> None:
+        """Raises: tokenmill.tools_repo.sandbox.base.SandboxUnavailable, where the step has to do with one."""
+        getattr(self.step, "check_worker", lambda: None)()
+
     @property
     def wave(self) -> int:
         """Tries that run together, at first."""

@@ -2,22 +2,29 @@
 
     figures = survey_tries(shards_under(Path("out")))
 
-Only few columns are read; no message is.
+Only few columns are read, a part of the rows at a time; what messages say is not.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar
 
+import orjson
 import pyarrow.parquet as pq
 from tokenmill.pipelines.report.formatting import by_count
 from tokenmill.pipelines.report.tally import Shards
 from tokenmill.schemas.agentic import LEVELS
 
+_BATCH = 1000
+_SUSPECTS = 200
+"""Suspect tasks that are named."""
+_SHAPE = ("messages.list.element.role", "calls.list.element.error", "tools", "language")
+"""What tells how the kept ones spread."""
 _TOOK = ("model_calls", "prompt_tokens", "completion_tokens")
 
 
@@ -84,6 +91,55 @@ class Level:
 
 
 @dataclass
+class Spread:
+    """How the kept trajectories spread."""
+
+    turns: Counter[int] = field(default_factory=Counter)
+    """Trajectories by messages of the agent,"""
+    calls: Counter[int] = field(default_factory=Counter)
+    """by tool calls,"""
+    tools: Counter[int] = field(default_factory=Counter)
+    """by tools in context,"""
+    users: Counter[int] = field(default_factory=Counter)
+    """and by messages of the user."""
+    errors: Counter[str] = field(default_factory=Counter)
+    """Calls by the error that they met."""
+    languages: Counter[str] = field(default_factory=Counter)
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Count a row of `data/`."""
+        roles = Counter(message["role"] for message in row["messages"])
+        self.turns[roles["assistant"]] += 1
+        self.users[roles["user"]] += 1
+        self.calls[len(row["calls"])] += 1
+        self.tools[len(orjson.loads(row["tools"]))] += 1
+        self.errors.update(call["error"] for call in row["calls"] if call["error"])
+        self.languages[row["language"]] += 1
+
+    @property
+    def lengths(self) -> list[tuple[str, list[int]]]:
+        """(what, its least, its quantiles of 10, 50 and 90 percent, its most) for a table."""
+        counted = {
+            "messages of the agent": self.turns,
+            "messages of the user": self.users,
+            "tool calls": self.calls,
+            "tools in context": self.tools,
+        }
+        return [(what, _spread(counts)) for what, counts in counted.items() if counts]
+
+    def as_dict(self) -> dict[str, Any]:
+        names = ("least", "p10", "median", "p90", "most")
+        told: dict[str, Any] = {what: dict(zip(names, found, strict=True)) for what, found in self.lengths}
+        return {**told, "errors of calls": dict(by_count(self.errors)), "languages": dict(by_count(self.languages))}
+
+
+def _spread(counts: Counter[int]) -> list[int]:
+    """Least, quantiles of 10, 50 and 90 percent (nearest rank), and most of counted numbers."""
+    ranked = sorted(counts.elements())
+    return [ranked[0], *(ranked[math.ceil(q * len(ranked)) - 1] for q in (0.1, 0.5, 0.9)), ranked[-1]]
+
+
+@dataclass
 class PassRates:
     """How the tries of a run went, kept or refused."""
 
@@ -95,6 +151,10 @@ class PassRates:
     """How trajectories ended, most frequent first."""
     took: dict[str, int]
     """`model_calls`, `prompt_tokens` and `completion_tokens` of all tries."""
+    spread: Spread
+    """How long the kept ones are, and what is in them."""
+    suspects: dict[str, str]
+    """Tasks of which every try was refused, with what they missed."""
 
     @property
     def ks(self) -> list[int]:
@@ -119,7 +179,8 @@ class PassRates:
         """For the manifest."""
         levels = {level.name: level.as_dict(self.ks) for level in self.levels}
         whole = {"all": self.whole.as_dict(self.ks), "endings": self.endings}
-        return {"levels": levels, **whole, **self.took, **self.per_kept}
+        more = {"spread": self.spread.as_dict(), "suspect_tasks": self.suspects}
+        return {"levels": levels, **whole, **self.took, **self.per_kept, **more}
 
 
 def survey_tries(shards: Shards) -> PassRates | None:
@@ -130,9 +191,14 @@ def survey_tries(shards: Shards) -> PassRates | None:
     """
     levels: dict[str, Level] = {}
     whole, endings, took = Level("all"), Counter[str](), dict.fromkeys(_TOOK, 0)
+    spread, suspects = Spread(), dict[str, str]()
     for folder in ("data", "rejected"):
         for path in shards(folder):
-            for row in pq.read_table(path, columns=["task_id", "level", "ended", *_TOOK]).to_pylist():
+            for row in _rows(path, folder):
+                if folder == "data":
+                    spread.add(row)
+                elif row["suspect"] and len(suspects) < _SUSPECTS:
+                    suspects[row["task_id"]] = row["suspect"]
                 for one in (levels.setdefault(row["level"], Level(row["level"])), whole):
                     one.tries.setdefault(row["task_id"], []).append(folder == "data")
                 endings[row["ended"]] += 1
@@ -140,4 +206,12 @@ def survey_tries(shards: Shards) -> PassRates | None:
                     took[name] += row[name]
     known = {name: place for place, name in enumerate(LEVELS)}
     ranked = sorted(levels.values(), key=lambda level: (known.get(level.name, len(known)), level.name))
-    return PassRates(ranked, whole, dict(by_count(endings)), took) if levels else None
+    return PassRates(ranked, whole, dict(by_count(endings)), took, spread, suspects) if levels else None
+
+
+def _rows(path: Path, folder: str) -> Iterator[dict[str, Any]]:
+    with pq.ParquetFile(path) as shard:
+        more = _SHAPE if folder == "data" else ("suspect",)
+        for batch in shard.iter_batches(batch_size=_BATCH, columns=["task_id", "level", "ended", *_TOOK, *more]):
+            for row in batch.to_pylist():
+                yield {"suspect": "", **row}

@@ -202,3 +202,11 @@ def test_twenty_thousand_tools_are_drawn_from_quickly():
     random.Random(1).shuffle(tools)
     sets = list(draw_toolsets(tools, 300, vectors=vectors_of(tools)))
     assert len(sets) == 300
+
+
+def test_a_crowd_of_distractors_is_as_large_as_asked_for():
+    sampling = Sampling(3, 3, within=1.0, distracted=1.0, crowd=50)
+    assert {sampling.distractors(size, seed) for size in (1, 3, 20) for seed in range(5)} == {50}
+    assert Sampling(distracted=0.0, crowd=50).distractors(3, 0) == 0
+    with pytest.raises(ValueError, match="120"):
+        Sampling(crowd=121)

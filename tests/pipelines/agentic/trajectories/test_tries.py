@@ -113,3 +113,11 @@ def test_a_pair_shares_at_least_the_users_first_message_and_parts_where_the_agen
 def test_no_number_of_tries_is_nought(name):
     with pytest.raises(ValueError, match=name):
         TryTask(Step(""), **{name: 0})
+
+
+def test_a_worker_is_checked_by_the_step():
+    step = Step("")
+    TryTask(step).check_worker()
+    step.check_worker = lambda: (_ for _ in ()).throw(ValueError("no sandbox"))
+    with pytest.raises(ValueError, match="no sandbox"):
+        TryTask(step).check_worker()

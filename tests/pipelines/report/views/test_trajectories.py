@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from tokenmill.pipelines.report.survey import shards_under, survey_run
 from tokenmill.pipelines.report.views.pass_rates import pass_at_k, pass_hat_k, survey_tries
 from tokenmill.pipelines.report.views.registry import view_of_columns
+from tokenmill.schemas.agentic import CallRecord
 
 from tests.pipelines.agentic.scripted_trajectories import refused, trajectory, write_run
 from tests.pipelines.report import finished_run
@@ -71,3 +73,18 @@ def test_a_sample_shows_turns_calls_results_and_verdicts(run):
     ]
     assert shown["turns"][2].call == "functions.get_weather:0"
     assert shown["verdicts"][0]["quotes"][0]["text"] == "Rain in both places." and not shown["verdicts"][0]["passed"]
+
+
+def test_the_spread_of_the_kept_and_the_suspect_tasks_are_told(tmp_path):
+    wrong = CallRecord(
+        id="functions.get_weather:0", turn=2, tool="get_weather", arguments="{}", result="", error="not_found"
+    )
+    kept = [trajectory(n) for n in range(9)] + [trajectory(9, calls=[wrong] * 12, language="de")]
+    lost = [replace(refused(20, sample), suspect="none of 2 tries was kept") for sample in range(2)]
+    found = survey_tries(shards_under(write_run(tmp_path, kept, lost)))
+    told = found.as_dict()
+    assert told["spread"]["tool calls"] == {"least": 2, "p10": 2, "median": 2, "p90": 2, "most": 12}
+    assert told["spread"]["messages of the agent"]["median"] == 2 and told["spread"]["tools in context"]["most"] == 1
+    assert told["spread"]["errors of calls"] == {"not_found": 12}
+    assert told["spread"]["languages"] == {"en": 9, "de": 1}
+    assert told["suspect_tasks"] == {"agent/20": "none of 2 tries was kept"}
