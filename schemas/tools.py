@@ -30,6 +30,17 @@ class Semantics:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TriedCall:
+    """A call that was really made while the tool was harvested."""
+
+    arguments: str = column("arguments, as JSON")
+    result: str = column("what the server answered, as text, cut where it is long")
+    error: str = column(
+        "`tool_error` as the tool says itself, `refused` by the server, `timeout`, `invalid_result`; empty for success"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ToolSpec:
     """One tool. JSON columns hold compact JSON text; `parameters` and `returns` parse it."""
 
@@ -52,6 +63,9 @@ class ToolSpec:
     version: str = column("version of that package, possibly empty", default="")
     license: str = column("licence of that package as it states it, possibly empty", default="")
     semantics: Semantics = column("what it reads, writes, requires and causes", default_factory=Semantics)
+    tried: list[TriedCall] = column(
+        "calls that `tools harvest --try` made, and their real answers", default_factory=list
+    )
 
     def __post_init__(self) -> None:
         if self.origin not in ORIGINS:

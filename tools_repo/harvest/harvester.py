@@ -17,9 +17,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tokenmill.schemas.tools import TriedCall
 from tokenmill.tools_repo.harvest.install import Installer, InstallFailed
 from tokenmill.tools_repo.harvest.servers import Server, ServerInvalid
 from tokenmill.tools_repo.harvest.stdio import GARBAGE_LINES, Pipes
+from tokenmill.tools_repo.harvest.trying import tried
 from tokenmill.tools_repo.sandbox.base import (
     HOME,
     MIB,
@@ -73,6 +75,8 @@ class Harvested:
     protocol: str = ""
     """MCP revision agreed on."""
     seconds: float = 0.0
+    tried: Mapping[str, list[TriedCall]] = field(default_factory=dict)
+    """Calls that were made to see what comes of them, by the tool's name."""
 
 
 class HarvestFailed(Exception):
@@ -99,6 +103,8 @@ class Harvester:
     """For all pages of `tools/list`."""
     limits: Limits = field(default_factory=lambda: Limits(memory=2048 * MIB, processes=256, output=32 * MIB))
     """Of a running server; its time follows from the two above."""
+    try_seconds: float = 0.0
+    """For calling the tools that were listed, see `trying`; 0: none is called."""
     network: bool = False
     """Whether servers may use the network while they run; installing always does."""
 
@@ -116,7 +122,7 @@ class Harvester:
         if server.url:
             stage = _Stage()
             async with _failures(None, stage), _streams(server.url, server.headers) as streams:
-                return await self._ask(streams, server.license, server.version, stage)
+                return await self._ask(streams, server.license, server.version, stage, server)
         license, version = server.license, server.version
         if server.command:
             argv, mounts = server.command, tuple(Mount(m, m) for m in server.mounts)
@@ -132,17 +138,17 @@ class Harvester:
             async with await self.sandbox.start(command) as running:
                 pipes, stage = Pipes(running), _Stage()
                 async with _failures(pipes, stage), pipes.open() as streams:
-                    return await self._ask(streams, license, version, stage)
+                    return await self._ask(streams, license, version, stage, server)
 
     def command(self, server: Server, argv: tuple[str, ...], mounts: tuple[Mount, ...]) -> Command:
         """What starts a server in the sandbox."""
         # Most servers keep quiet about telemetry and updates when told that nobody is there.
         env = {"CI": "true", "NO_COLOR": "1", "DO_NOT_TRACK": "1", "PYTHONUNBUFFERED": "1", **server.env}
         # The sandbox's own clock is the second line of defence.
-        limits = replace(self.limits, wall_seconds=self.start_seconds + self.list_seconds + 30)
+        limits = replace(self.limits, wall_seconds=self.start_seconds + self.list_seconds + self.try_seconds + 30)
         return Command((*argv, *server.args), env, mounts, network=self.network, limits=limits)
 
-    async def _ask(self, streams: Any, license: str, version: str, stage: _Stage) -> Harvested:
+    async def _ask(self, streams: Any, license: str, version: str, stage: _Stage, server: Server) -> Harvested:
         from mcp import ClientSession
 
         loop = asyncio.get_running_loop()
@@ -161,11 +167,18 @@ class Harvester:
                     tools = await _all_tools(session)
             except TimeoutError:
                 raise _Silent(f"tools/list took more than {self.list_seconds:g} s") from None
+            calls: dict[str, list[TriedCall]] = {}
+            if self.try_seconds:
+                folder = next(iter(server.folders), HOME)
+                contained = not (self.network or server.url)
+                calls = await tried(session, tools, folder, contained=contained, seconds=self.try_seconds)
         if not tools:
             raise HarvestFailed("list", "no_tools", "the server lists no tools")
         info = told.server_info
         seconds = round(loop.time() - started, 3)
-        return Harvested(tuple(tools), version or info.version, license, info.name, str(told.protocol_version), seconds)
+        return Harvested(
+            tuple(tools), version or info.version, license, info.name, str(told.protocol_version), seconds, calls
+        )
 
 
 @contextlib.contextmanager

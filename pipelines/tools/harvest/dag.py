@@ -106,7 +106,8 @@ def specs(offer: Offer) -> Iterator[ToolSpec | RefusedTool | FailedRow]:
     seen: set[str] = set()
     for number, tool in enumerate(listed.tools):
         try:
-            spec = from_mcp(tool, server=slug(source.name), **provenance)
+            calls = listed.tried.get(tool["name"], []) if isinstance(tool.get("name"), str) else []
+            spec = from_mcp(tool, server=slug(source.name), tried=calls, **provenance)
         except ValueError as error:
             row = _failed(source, "validate", "invalid_tool", str(error), orjson.dumps(tool).decode()[:500])
             yield replace(row, id=f"{source.name}/{number}")

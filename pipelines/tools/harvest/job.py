@@ -67,6 +67,13 @@ class HarvestOptions(JudgeOnlyOptions):
     network: bool = _how(
         False, shapes=True, help="let servers use the network while they run (they are untrusted code)"
     )
+    try_: bool = _how(
+        False,
+        name="--try",
+        shapes=True,
+        help="call what was listed with arguments drawn from its schema, and keep the answers: every tool in a sandbox without "
+        "network, only read-only ones otherwise",
+    )
     sandbox: str = sandbox_flag(group="how servers are asked")
     max_concurrency: int = 64
     """Calls of the judge in flight; its flag is that of the servers here."""
@@ -93,6 +100,7 @@ def job(options: HarvestOptions) -> Job:
         start_seconds=options.server_seconds,
         list_seconds=options.server_seconds,
         network=options.network,
+        try_seconds=options.server_seconds if options.try_ else 0.0,
     )
     chosen = curation(options)
     step = HarvestTools(harvester, options.servers_at_once)
