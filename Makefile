@@ -37,7 +37,7 @@ fuzz: $(STAMP)
 cluster-test: $(STAMP)
 	@if ! command -v go >/dev/null; then echo "cluster-test: skipped, there is no Go here"; exit 0; fi; \
 	GOBIN=$(CURDIR)/build/bin go install github.com/apache/beam/sdks/v2/go/cmd/prism@v$$($(BIN)/python -c "from importlib.metadata import version; print(version('apache-beam'))") && \
-	PATH=$(CURDIR)/build/bin:$$PATH $(BIN)/python -m pytest tests/test_cluster.py
+	PATH=$(CURDIR)/build/bin:$$PATH $(BIN)/python -m pytest tests/test_cluster.py tests/test_dataflow.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -55,7 +55,7 @@ def leave_word(out: OutputFolder, options: RunOptions, beam_args: Sequence[str],
         "module": type(options).__module__,
         "flags": as_flags(options),
         "beam": list(beam_args),
-        "folder": str(Path.cwd()),
+        "folder": str(Path.cwd()) if out.local else "",  # of another machine, relative paths mean nothing
         "command": list(options.command),
         "fingerprint": fingerprint,
     }
@@ -99,7 +99,11 @@ def _finish(out: OutputFolder, beam_args: list[str]) -> int:
     add_flags(parser, job.options)
     options = from_namespace(job.options, parser.parse_args(told["flags"]))
     options = dataclasses.replace(options, output=out.path, detach=False, collect=True)
-    there = contextlib.chdir(told["folder"]) if Path(told["folder"]).is_dir() else contextlib.nullcontext()
+    there = (
+        contextlib.chdir(told["folder"])
+        if told["folder"] and Path(told["folder"]).is_dir()
+        else contextlib.nullcontext()
+    )
     try:
         with there, raising():
             return job.run(options, [*told["beam"], *beam_args], told["command"])
