@@ -32,6 +32,8 @@ from tokenmill.schemas.verdicts import Finding, Verdict
 if TYPE_CHECKING:
     import numpy as np
 
+CHECK = "similarity"
+
 _STEP, _LONGEST = 32, 512
 """Texts are padded to a multiple of the one, in tokens, and windows are no longer than the other."""
 
@@ -132,13 +134,13 @@ class Similarity:
         """Judge `rewrite`; the score is the cosine that decided, of words or of embeddings, at least 0, to 4 decimals."""
         likeness = static.cosine(source, rewrite) if self._by_words else None
         if likeness is not None and likeness >= self.alike:
-            return Verdict("similarity", True, round(min(1.0, likeness), 4))
+            return Verdict(CHECK, True, round(min(1.0, likeness), 4))
         first, second = await self.embedder.embed((source, rewrite))
         score = round(min(1.0, max(0.0, float(first @ second))), 4)
         if score >= self.minimum_of(min(len(source.strip()), len(rewrite.strip()))):
-            return Verdict("similarity", True, score)
+            return Verdict(CHECK, True, score)
         detail = f"Stay with what the source says: the rewrite is about something else (similarity {score:.2f})."
-        return Verdict("similarity", False, score, "drifts_from_source", (Finding("drifts_from_source", detail),))
+        return Verdict(CHECK, False, score, "drifts_from_source", (Finding("drifts_from_source", detail),))
 
 
 class _Batcher:

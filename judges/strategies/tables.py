@@ -15,6 +15,7 @@ from typing import ClassVar
 from tokenmill.judges.facts import names as naming
 from tokenmill.judges.facts.compare import Doubt, doubts
 from tokenmill.judges.facts.compare import sentences as spans
+from tokenmill.judges.facts.quantities import read as quantities
 from tokenmill.judges.form.copying import CHECK as COPYING
 from tokenmill.schemas.verdicts import Finding, Verdict
 
@@ -101,12 +102,22 @@ def _unsupported(source: str, text: str, rows: Sequence[Row], context: str, lang
         for doubt in doubts(source, text, context, language)
         if not doubt.in_source and not doubt.weak and (doubt.kind in _WRONG or _is_name(doubt, language))
     ]
-    for doubt in found[:_SHOWN]:
-        cell = next((cell for cell in told if doubt.text in cell), "")
-        if cell:
-            yield Finding(
-                doubt.kind, f'The source has no "{doubt.text}": say what it says, or leave the row out.', "", cell
-            )
+    missing = [(doubt.kind, doubt.text) for doubt in found]
+    missing += [("number_added", quote) for quote in _rounder(f"{context}\n{source}", text, language)]
+    for kind, quote in missing[:_SHOWN]:
+        if cell := next((cell for cell in told if quote in cell), ""):
+            yield Finding(kind, f'The source has no "{quote}": say what it says, or leave the row out.', "", cell)
+
+
+def _rounder(source: str, text: str, language: str) -> Iterator[str]:
+    """Exact numbers for which the source has only something like "more than" another one."""
+    there = quantities(source, language)
+    for quantity in quantities(text, language):
+        if quantity.about or not quantity.strong:
+            continue
+        same = [other for other in there if quantity.same_as(other)]
+        if same and all(other.about and not set(other.readings) & set(quantity.readings) for other in same):
+            yield text[quantity.start : quantity.end]
 
 
 def _is_name(doubt: Doubt, language: str) -> bool:
@@ -121,15 +132,17 @@ def _misplaced(source: str, rows: Sequence[Row]) -> Iterator[Finding]:
         table = list(group)
         labels = _distinct([_tokens(row.cells[0]) for row in table])
         for place, row in enumerate(table):
-            for cell in row.cells[1:]:
+            for column, cell in enumerate(row.cells[1:], 1):
                 count += 1
                 wanted = _tokens(cell)
                 if count > _MOST_CELLS or not wanted or not labels[place]:
                     continue
                 there = [(sentence, words) for sentence, words in told if wanted <= words]
-                others = [label for i, label in enumerate(labels) if i != place and label]
+                others = [(table[i].cells[column], label) for i, label in enumerate(labels) if i != place and label]
                 if there and all(
-                    not labels[place] & words and any(label <= words for label in others) for _, words in there
+                    not labels[place] & words
+                    and any(label <= words and not _has_its_own(theirs, cell, words) for theirs, label in others)
+                    for _, words in there
                 ):
                     yield Finding(
                         "cell_misplaced",
@@ -137,6 +150,12 @@ def _misplaced(source: str, rows: Sequence[Row]) -> Iterator[Finding]:
                         there[0][0].strip()[:200],
                         row.line[:200],
                     )
+
+
+def _has_its_own(theirs: str, cell: str, words: frozenset[str]) -> bool:
+    """Whether a sentence says something else of the other subject in the same column, so that the cell may be of a subject
+    that it does not name."""
+    return theirs != cell and _tokens(theirs) <= words
 
 
 def _distinct(labels: list[frozenset[str]]) -> list[frozenset[str]]:

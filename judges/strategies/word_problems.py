@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar
 
-from tokenmill.judges.facts.check import CHECK as FACTS
+from tokenmill.judges.embedding.similarity import CHECK as SIMILARITY
 from tokenmill.judges.facts.compare import doubts
 from tokenmill.judges.facts.quantities import read
 from tokenmill.judges.math import Equalities
@@ -54,8 +54,7 @@ class WordProblems:
     solution without one; with `answer_not_derived` an answer that none of them comes to."""
 
     equalities: Equalities = field(default_factory=Equalities)
-    # Of a solution's numbers the source has none; what the problem states is looked at here, more strictly.
-    spares: ClassVar[frozenset[str]] = frozenset({FACTS})
+    spares: ClassVar[frozenset[str]] = frozenset({SIMILARITY})  # a problem is about a part of what its source is about
 
     def fits(self, source: str, language: str) -> bool:
         """Whether there are numbers to calculate with."""
@@ -89,7 +88,7 @@ class WordProblems:
 
     def _solved(self, one: WordProblem, language: str) -> Verdict:
         solution = from_mathml(one.solution)
-        statements = self.equalities.statements(solution, language)
+        statements = [_in_percent(solution, one) for one in self.equalities.statements(solution, language)]
         verdict = equalities_verdict(solution, statements)
         if not verdict.passed:
             return Verdict(CHECK, False, verdict.score, verdict.reason, verdict.findings)
@@ -106,6 +105,7 @@ class WordProblems:
                 )
                 return _refused("number_invented", order, _line(solution, invented.start))
             values = note_values(solution[statement.right.start : statement.right.end])
+            values |= {form for value in values for form in forms(value) if value >= 1000}  # 35 of "35 million"
             told |= values
             results |= values if statement.truth is Truth.TRUE else set()
         given = {Fraction(value) for numeral in find_numerals(one.answer, language) for value in numeral.values}
@@ -126,6 +126,19 @@ def parsed(text: str) -> list[WordProblem]:
     if not all(parts):
         return []
     return [WordProblem(*parts[at : at + _PARTS]) for at in range(0, len(parts), _PARTS)]
+
+
+def _in_percent(text: str, statement: Statement) -> Statement:
+    """A statement whose left side was taken times 100 for a result in percent: "90 / 195 * 100 = 46.2 percent"."""
+    left, right = statement.decision.left, statement.decision.right
+    figures = find_numerals(text[statement.right.start : statement.right.end])
+    if statement.truth is not Truth.FALSE or not (len(figures) == 1 and figures[0].percent):
+        return statement
+    if not isinstance(left, int | Fraction) or not isinstance(right, int | Fraction):
+        return statement
+    decimals = len(figures[0].text.partition(".")[2].rstrip(" %abcdefghijklmnopqrstuvwxyz"))
+    near = abs(left - right * 100) * 2 <= Fraction(1, 10**decimals)
+    return replace(statement, truth=Truth.TRUE) if near else statement
 
 
 def _told(problem: str, language: str) -> set[Fraction]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from tokenmill.inference.call import Message
+from tokenmill.judges.embedding.similarity import CHECK as SIMILARITY
 from tokenmill.judges.embedding.similarity import Similarity
 from tokenmill.judges.entailment.check import CHECK as ENTAILMENT
 from tokenmill.judges.entailment.check import Entailment
@@ -218,6 +219,7 @@ class Writing:
         form = checks.form if keeps_all(task.style) else checks.form.for_excerpts
         fitting = check_of(task.style)
         spared = fitting.spares if fitting is not None else frozenset[str]()
+        stated = fitting.stated(rewrite) if fitting is not None else rewrite
         verdicts = [
             verdict
             for verdict in form(
@@ -235,14 +237,19 @@ class Writing:
         )  # the short prompt asks for none
         if checks.structure is not None and keeps:
             verdicts.append(checks.structure(source, rewrite, document.title))
-        if checks.facts is not None and FACTS not in spared:
-            verdicts.append(checks.facts(source, rewrite, context, document.language))
+        if checks.facts is not None:
+            verdicts.append(checks.facts(source, stated, context, document.language))
         if fitting is not None:
             verdicts.append(fitting(source, rewrite, context, document.language))
         for own in checks.own:
             verdicts += own(source, rewrite, title=document.title, language=document.language)
         similarity = checks.similarity
-        if similarity is not None and first_refusal(verdicts) is None and similarity.reads(source):
+        if (
+            similarity is not None
+            and SIMILARITY not in spared
+            and first_refusal(verdicts) is None
+            and similarity.reads(source)
+        ):
             verdicts.append(await similarity(source, rewrite))
         # A judge is asked about what this check doubts; only where there is none does it refuse by itself.
         if checks.entailment is not None and checks.judge is None and entailed and first_refusal(verdicts) is None:

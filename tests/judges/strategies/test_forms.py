@@ -114,6 +114,34 @@ def test_a_word_problem_with_an_invented_number_or_a_wrong_step_is_refused(of, i
     assert verdict.reason == reason and verdict.findings[0].detail
 
 
+def test_a_cell_may_be_of_a_subject_that_its_sentence_does_not_name():
+    source = (
+        "Kershaw signed a contract in 2013. The yearly value of $30.7 million was the largest for a player, beating the "
+        "$28 million that Roger Clemens received."
+    )
+    table = "| Player | Yearly value |\n|---|---|\n| Kershaw | $30.7 million |\n| Roger Clemens | $28 million |"
+    assert judged("tables", table, source).passed
+
+
+def test_a_cell_may_not_be_more_exact_than_its_source():
+    table = "| Country | Copies |\n|---|---|\n| Venezuela | 43,000 |"
+    verdict = judged("tables", table, "In Venezuela the album sold more than 40,000 copies.")
+    assert verdict.reason == "cell_unsupported" and "43,000" in verdict.findings[0].rewrite
+    assert judged("tables", table.replace("43", "40"), "In Venezuela the album sold more than 40,000 copies.").passed
+
+
+def test_results_in_millions_and_in_percent_may_be_calculated_with():
+    source = "The first contract is worth $215 million over 7 years, the second $180 million; 90 of 195 players have such a one."
+    text = (
+        f"### Problem\n{source} By how much do they differ a year, if both are as long, and what share of the players is "
+        "that?\n\n### Solution\nThe difference is 215 - 180 = 35 million dollars. A year that is 35 / 7 = 5 million dollars. "
+        "The share is 90 / 195 * 100 = 46.2 percent.\n\n### Answer\n$5 million a year; 46.2 %."
+    )
+    verdict = judged("word_problems", text, source)
+    assert verdict.passed, verdict.findings
+    assert judged("word_problems", text.replace("46.2", "46.9"), source).reason == "false_equality"
+
+
 def test_a_mean_a_share_and_a_conversion_may_use_numbers_that_nobody_told():
     source = "The mill ran 3 hours on Monday, 5 hours on Tuesday and 4 hours on Friday and used 40 of its 50 sacks."
     text = (
@@ -145,6 +173,24 @@ def test_a_word_problem_needs_numbers(text, fits):
 def test_an_extract_holds_whole_sentences_word_for_word(text):
     verdict = judged("verbatim", text)
     assert verdict.reason == "not_verbatim" and verdict.findings[0].rewrite in " ".join(text.split())
+
+
+def test_an_extract_may_join_wrapped_lines_and_may_not_take_one_for_a_sentence():
+    wrapped = (
+        "The ferry at Norrland stopped running in 1955, when a road\nbridge was opened upstream. Nobody was sorry about the "
+        "end of\nthe ferry but its last ferryman, who had lived of it for long."
+    )
+    joined = "The ferry at Norrland stopped running in 1955, when a road bridge was opened upstream."
+    assert judged("verbatim", joined, wrapped).passed
+    assert judged("verbatim", wrapped, wrapped).passed
+    assert not judged("verbatim", "The ferry at Norrland stopped running in 1955, when a road", wrapped).passed
+
+
+def test_a_sentence_is_copied_once():
+    sentence = "The Harrow Bridge was opened in 1906 and is 120 metres long."
+    verdict = judged("verbatim", f"{sentence} {sentence}")
+    assert verdict.reason == "not_verbatim" and "once" in verdict.findings[0].detail
+    assert judged("verbatim", f"{sentence} {sentence}", f"{SOURCE}\n\n{sentence}").passed
 
 
 def test_typographic_marks_and_lines_of_lists_do_not_count():
