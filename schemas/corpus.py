@@ -66,3 +66,30 @@ class RefusedDocument(CorpusDocument):
     reason: str = column("reason of the first refusal")
     duplicate_of: str = column("`id` of the kept document that this one repeats; empty where that is not why")
     similarity: float | None = column("measured similarity to that document, 1 for the same text; null where none")
+
+
+@dataclass(frozen=True)
+class LabelledDocument:
+    """A document that a model scored: one row of `data/` of `corpus label`, from which a quality model is learnt."""
+
+    id: str = column("identifier of the document")
+    domain: str = column("`web`, `code`, `math` or `knowledge`")
+    text: str = column("the document, as it was scored")
+    language: str = column("ISO 639-1 code, or `und`")
+    license: str = column("licence as the input states it, possibly empty")
+    source_file: str = column("input file of the document")
+    source_row: int = column("0-based row or line in that file")
+    score: int = column("how much can be learnt from it, from 0 to 5")
+    why: str = column("what decides that, in the model's words")
+    prompts: list[str] = column("every prompt used, as `name@version`")
+    model: str = column("model that scored")
+    seed: int = column("seed of the run")
+    prompt_tokens: int = column("tokens sent for this row, as billed")
+    completion_tokens: int = column("tokens received for this row, as billed")
+
+
+@dataclass(frozen=True)
+class UnlabelledDocument(LabelledDocument):
+    """None is refused: the row type of an empty `rejected/`."""
+
+    reason: str = column("always empty")

@@ -39,7 +39,9 @@ COMMANDS = {
     "agentic tasks": ("agentic.tasks.job", "write tasks with rubrics for agents"),
     "agentic trajectories": ("agentic.trajectories.job", "run agents on tasks"),
     "agentic code": ("agentic.code.job", "work on coding tasks in a sandbox"),
-    "corpus": ("corpus.job", "assemble a pre-training corpus from raw sources and finished runs"),
+    "corpus": ("corpus", "assemble a pre-training corpus from raw sources and finished runs"),
+    "corpus run": ("corpus.job", "the whole corpus (the default)"),
+    "corpus label": ("corpus.label", "score a sample with a model, learn to score the rest"),
     "agentic export": ("agentic.export.job", "write kept trajectories in another shape"),
     "generate": ("generate.job", "answer every row with your own prompt, schema and checks"),
     "gym": ("gym", "tasks whose rewards are tested: environments to check, rate and roll out"),
@@ -142,8 +144,9 @@ def main(argv: Sequence[str]) -> int:
     """Run a command line; the exit code."""
     argv = list(argv)
     words = argv
-    if argv[:1] == ["agentic"] and argv[1:2] not in (["-h"], ["--help"]) and not (argv[1:2] and argv[1][0] != "-"):
-        words = ["agentic", "run", *argv[1:]]
+    runs = argv[:1] in (["agentic"], ["corpus"])
+    if runs and argv[1:2] not in (["-h"], ["--help"]) and not (argv[1:2] and argv[1][0] != "-"):
+        words = [argv[0], "run", *argv[1:]]
     try:
         given, beam_args = arguments(words).parse_known_args(words)
         job = load(given.subcommand)

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from tokenmill.judges.corpus.saying import passed, refusal
-from tokenmill.judges.corpus.words import Words
+from tokenmill.judges.corpus.words import Hashes, Words
 from tokenmill.schemas.corpus import CorpusDocument
 from tokenmill.schemas.verdicts import Verdict
 
@@ -139,8 +140,10 @@ class GopherRepetition:
             grams = tokens.grams(n)
             if not len(grams):
                 continue
-            _, first, counts = np.unique(grams, return_index=True, return_counts=True)
-            place = int(first[counts == counts.max()].min())  # of several, the one that comes first
+            order, cuts = _alike(grams)
+            counts = np.diff(cuts)
+            # Of several the one that comes first; the sort is stable.
+            place = int(order[cuts[:-1][counts == counts.max()]].min())
             length = int(tokens.lengths[place : place + n].sum()) + n - 1
             if length * int(counts.max()) > most * len(text):
                 share = length * int(counts.max()) / len(text)
@@ -150,9 +153,11 @@ class GopherRepetition:
         sums = np.concatenate(([0], np.cumsum(tokens.lengths)))
         for n, most in self.repeated:
             grams = tokens.grams(n)
-            if len(np.unique(grams)) == len(grams):  # then no longer run stands twice either
+            order, cuts = _alike(grams)
+            if len(cuts) > len(grams):  # all differ, and then no longer run stands twice either
                 break
-            characters, place = _covered(grams.tolist(), sums, n)
+            twice = np.repeat(np.diff(cuts) > 1, np.diff(cuts))
+            characters, place = _covered(np.sort(order[twice]), grams, sums, n)
             worst = max(worst, characters / len(text))
             if characters > most * len(text):
                 share = characters / len(text)
@@ -177,16 +182,29 @@ def _repeated(parts: Sequence[str]) -> tuple[int, int, str]:
     return len(parts) - len(counts), characters, max(twice, key=lambda part: (twice[part], len(part)))
 
 
-def _covered(grams: Sequence[int], sums: np.ndarray, n: int) -> tuple[int, int]:
-    """Characters of the runs that stand before, those that overlap counted once; and where the first of them is."""
+def _alike(grams: Hashes) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """An order in which equal values stand together, first ones first, and where in it each value begins, with the end."""
+    order = np.argsort(grams, kind="stable")
+    ordered = grams[order]
+    cuts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    return order, np.concatenate(([0], cuts, [len(grams)]))
+
+
+def _covered(places: NDArray[np.intp], grams: Hashes, sums: NDArray[np.int64], n: int) -> tuple[int, int]:
+    """Characters of the runs that stand before, those that overlap counted once; and where the first of them is.
+
+    Args:
+        places: of all runs that stand more than once, in order; no other can stand before.
+    """
     seen: set[int] = set()
-    characters, place, first = 0, 0, -1
-    while place < len(grams):
-        if grams[place] in seen:
+    characters, end, first = 0, 0, -1
+    for place, gram in zip(places.tolist(), grams[places].tolist(), strict=True):
+        if place < end:
+            continue
+        if gram in seen:
             characters += int(sums[place + n] - sums[place])
             first = place if first < 0 else first
-            place += n
+            end = place + n
         else:
-            seen.add(grams[place])
-            place += 1
+            seen.add(gram)
     return characters, first

@@ -45,9 +45,12 @@ _IBAN_LENGTHS = {
 """Characters of an account number by country (ISO 13616)."""
 _CARDS = re.compile(
     r"4\d{12}(?:\d{3}){0,2}|5[1-5]\d{14}|2(?:2[2-9]|[3-6]\d|7[01]|720)\d{12,13}|3[47]\d{13}|6(?:011|4[4-9]\d|5\d\d)\d{12}"
-    r"|35(?:2[89]|[3-8]\d)\d{12}|3(?:0[0-5]|[68]\d)\d{11}"
+    r"|35\d{14}|3(?:0[0-5]|[68]\d)\d{11}|(?:2131|1800)\d{11}"
 )
 """Numbers that card networks issue."""
+_MAESTRO = re.compile(r"(?:50|5[6-9]|6\d)\d{10,17}")
+"""Numbers of debit cards, so many that their check digit alone does not tell them."""
+_PAID = re.compile(r"\b(?:cards?|paid|pays?|payment|maestro|debit|credit|karte|carte|tarjeta|carta)\b", re.IGNORECASE)
 
 Span = tuple[int, int, str]
 
@@ -125,7 +128,8 @@ def _is_global(found: str, text: str, start: int, end: int) -> bool:
 
 def _is_card(found: str, text: str, start: int, end: int) -> bool:
     digits = found.replace(" ", "").replace("-", "")
-    if not _CARDS.fullmatch(digits) or not _grouped(found) or not _apart(text, start, end):
+    maestro = _MAESTRO.fullmatch(digits) and _PAID.search(text[max(0, start - 40) : start])
+    if not (_CARDS.fullmatch(digits) or maestro) or not _grouped(found) or not _apart(text, start, end):
         return False
     sums = (int(digit) * (1 + place % 2) for place, digit in enumerate(reversed(digits)))
     return sum(value // 10 + value % 10 for value in sums) % 10 == 0

@@ -22,9 +22,9 @@ Hashes = NDArray[np.uint64]
 _KNOWN = 0x20000
 """Code points beyond are ideographs, but for a few marks and private ones."""
 OTHER, WORD, IDEOGRAPH = 0, 1, 2
-_CUTS = np.array([ord(sign) for sign in ":<>=/"], np.uint32)
-_DASHES = np.array([ord(sign) for sign in "-–—~"], np.uint32)
-"""Signs that part two words between which they stand."""
+_CUTS = np.array([chr(point) in ":<>=/" for point in range(0x2018)])
+_DASHES = np.array([chr(point) in "-–—~" for point in range(0x2018)])
+"""By code point, signs that part two words between which they stand."""
 _PRIME, _GRAM = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
 _INVERSE = pow(_PRIME, -1, 1 << 64)
 _IDEOGRAPHS = ((0x3040, 0x30FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF))
@@ -226,9 +226,10 @@ def _joined(points: NDArray[np.uint32], kinds: NDArray[np.uint8], solid: NDArray
     starts, ends = starts[inner], ends[inner]
     before, after = starts - 1, np.minimum(ends, len(kinds) - 1)
     sign = points[starts]
+    few = np.minimum(sign, 0x2017)
     letters = _Tables.letters()[np.minimum(points, _KNOWN)]
-    cuts = (ends - starts == 1) & letters[after] & np.isin(sign, _CUTS)
-    cuts |= np.isin(sign, _DASHES) & letters[before] & letters[after]
+    cuts = (ends - starts == 1) & letters[after] & _CUTS[few]
+    cuts |= _DASHES[few] & letters[before] & letters[after]
     cuts |= (sign == 0x2E) & (ends - starts >= 3) | (sign == 0x2026)  # an ellipsis
     cuts |= (sign == 0x2C) & letters[before]
     join = (kinds[before] == WORD) & (kinds[after] == WORD) & ~cuts

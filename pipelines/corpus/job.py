@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tokenmill.judges.corpus.learnt import LearntQuality, read_model
 from tokenmill.judges.corpus.personal import Personal
 from tokenmill.judges.corpus.plain import Languages, Toxicity, word_list
 from tokenmill.judges.form.language import UNDETERMINED, code
@@ -66,6 +67,9 @@ class CorpusOptions(MixingOptions, DecidingOptions):
         metavar="FILE",
         help="a word or phrase a line: texts in which they are frequent are refused (default: no such check)",
     )
+    quality: str = of_checking(
+        "", metavar="FILE:LEAST", help="refuse what a model of `corpus label` scores lower: out/labels/quality.npz:0.6"
+    )
     keep_personal: bool = of_checking(
         False, shapes=True, help="leave e-mail addresses, telephone numbers and the like unmasked"
     )
@@ -88,6 +92,7 @@ def screen_of(options: CorpusOptions, kept_out: Benchmarks | None) -> Screen:
         licenses=Licenses(options.licenses),
         languages=Languages(languages) if languages else None,
         toxicity=_toxicity(options.toxic_words) if options.toxic_words else None,
+        quality=_quality(options.quality) if options.quality else None,
         benchmarks=kept_out,
         personal=None if options.keep_personal else Personal(),
         page_seconds=options.page_seconds,
@@ -99,6 +104,15 @@ def _toxicity(path: str) -> Toxicity:
         return Toxicity(word_list(Path(path).read_text(encoding="utf-8").splitlines()))
     except (OSError, ValueError) as error:
         raise UsageError(f"--toxic-words {path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _quality(given: str) -> LearntQuality:
+    path, _, least = given.rpartition(":")
+    try:
+        return LearntQuality(read_model(Path(path).read_bytes()), float(least))
+    except (OSError, ValueError) as error:
+        told = getattr(error, "strerror", None) or error
+        raise UsageError(f"--quality {given}: {told}; write FILE:LEAST, such as quality.npz:0.6") from None
 
 
 def job(options: CorpusOptions) -> Job:
@@ -129,8 +143,10 @@ def job(options: CorpusOptions) -> Job:
 
 def _config(screen: Screen) -> dict[str, Any]:
     """Every threshold, for the manifest and its fingerprint."""
-    toxicity = screen.toxicity
+    toxicity, quality = screen.toxicity, screen.quality
+    learnt = hashlib.sha256(quality.model.weights.tobytes()).hexdigest() if quality else ""
     return {
+        "quality": {"model": learnt, "least": quality.least} if quality else {},
         "languages": list(screen.languages.wanted) if screen.languages else [],
         "toxic_words": hashlib.sha256("\n".join(toxicity.listed).encode()).hexdigest() if toxicity else "",
         "checks": {
@@ -146,7 +162,7 @@ def begin(options: CorpusOptions, beam_args: Sequence[str]) -> int:
     return mix(options) if code == OK and options.mixture and not (options.estimate or options.preview) else code
 
 
-COMMAND = Command("corpus", CorpusOptions, begin)
+COMMAND = Command("corpus run", CorpusOptions, begin)
 
 
 def estimate(found: FoundDocument) -> tuple[dict[str, Plan], dict[str, Plan]]:

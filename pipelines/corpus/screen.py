@@ -13,6 +13,8 @@ from tokenmill.judges.corpus.c4 import C4
 from tokenmill.judges.corpus.code import CodeFile
 from tokenmill.judges.corpus.fineweb import FineWeb
 from tokenmill.judges.corpus.gopher import GopherQuality, GopherRepetition
+from tokenmill.judges.corpus.learnt import CHECK as LEARNT
+from tokenmill.judges.corpus.learnt import LearntQuality
 from tokenmill.judges.corpus.personal import Personal
 from tokenmill.judges.corpus.plain import Languages, Mathematics, Toxicity
 from tokenmill.judges.corpus.words import Words
@@ -58,6 +60,8 @@ class Screen:
     """Of all domains but code."""
     checks: dict[str, tuple[Check, ...]] = field(default_factory=checks_by_domain)
     """By domain."""
+    quality: LearntQuality | None = None
+    """Of all domains but code."""
     toxicity: Toxicity | None = None
     """Of all domains but code."""
     benchmarks: Benchmarks | None = None
@@ -88,6 +92,8 @@ class Screen:
             if not verdict.passed:
                 return refused(dataclasses.replace(document, verdicts=said), screening(verdict))
             said.append(screening(verdict))
+            if verdict.check == LEARNT:
+                document = dataclasses.replace(document, quality=round(verdict.score, 4))
         return self._masked(dataclasses.replace(document, verdicts=said), words, found.source_text)
 
     def _extracted(self, found: FoundDocument) -> FoundDocument:
@@ -118,6 +124,8 @@ class Screen:
         yield from self.checks[document.domain]
         if self.toxicity and prose:
             yield self.toxicity
+        if self.quality and prose:
+            yield self.quality
 
     def _masked(self, document: CorpusDocument, words: Words, source_text: str) -> Candidate:
         text, counts = self.personal(document.text) if self.personal else (document.text, {})

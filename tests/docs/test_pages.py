@@ -95,7 +95,9 @@ def test_commands_parse(name):
             continue
         if "JOB" in words or not words:
             continue
-        spelled = ["agentic", "run", *words[1:]] if words[0] == "agentic" and words[1].startswith("-") else words
+        spelled = (
+            [words[0], "run", *words[1:]] if words[0] in ("agentic", "corpus") and words[1].startswith("-") else words
+        )
         _, unknown = cli.arguments(spelled).parse_known_args([word for word in spelled if word not in ("[--dry-run]",)])
         assert not unknown or any(word.startswith("--runner") for word in unknown), f"{name}: {command}: {unknown}"
 
