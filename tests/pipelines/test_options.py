@@ -57,6 +57,7 @@ FIELDS = {
     "engines": [],
     "outcomes": [("timeout=0.05", ["timeout=0.05"])],
     "licenses": [("by", ["by"])],
+    "mixture": [("web=1", ["web=1"])],
     "quality": [("a.npz:0.5", ["a.npz:0.5"])],
     "near_duplicate": [(0.8, ["0.8"])],
     "levels": [("decline=0.5", ["decline=0.5"])],
