@@ -126,7 +126,7 @@ async def _next(data: dict[str, Any], talk: list[Message], turn: int, ask: Ask) 
         strategy=_HOW[data["strategy"]], request=fence(data["request"], "request"), talk=fence(shown, "talk")
     )
     drawn = digest("attack", data["request"], turn) >> 33
-    params = {"temperature": 1.0, "max_tokens": 600, "seed": drawn, "attempt": turn}
+    params: dict[str, Any] = {"temperature": 1.0, "max_tokens": 600, "seed": drawn, "attempt": turn}
     said = (await ask_json(ask, messages, _ATTACK, to="user", **params)).value
     return str(said["message"])
 

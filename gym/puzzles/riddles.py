@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -83,28 +84,31 @@ def _queue_clues(truth: Arrangement, people: list[str]) -> list[Clue]:
     at = {name: place for place, name in enumerate(truth)}
     clues: list[Clue] = []
     for a, b in itertools.permutations(people, 2):
-        if at[a] < at[b]:
-            clues.append((f"{a} stands somewhere in front of {b}.", lambda q, a=a, b=b: q.index(a) < q.index(b)))
-            gap = at[b] - at[a]
-            if gap > 1:
-                between = "one person" if gap == 2 else f"{gap - 1} people"
-                clues.append(
-                    (
-                        f"Between {a} and {b} stands {between}."
-                        if gap == 2
-                        else f"Between {a} and {b} stand {between}.",
-                        lambda q, a=a, b=b, gap=gap: abs(q.index(a) - q.index(b)) == gap,
-                    )
-                )
-            else:
-                clues.append(
-                    (f"{a} and {b} stand next to each other.", lambda q, a=a, b=b: abs(q.index(a) - q.index(b)) == 1)
-                )
+        gap = at[b] - at[a]
+        if gap > 0:
+            clues.append((f"{a} stands somewhere in front of {b}.", partial(_in_front, a, b)))
+        if gap == 1:
+            clues.append((f"{a} and {b} stand next to each other.", partial(_apart, a, b, 1)))
+        elif gap > 1:
+            between = "stands one person" if gap == 2 else f"stand {gap - 1} people"
+            clues.append((f"Between {a} and {b} {between}.", partial(_apart, a, b, gap)))
     for name in people:
         for place, word in ((0, "at the front"), (PEOPLE - 1, "at the back")):
             if at[name] != place:
-                clues.append((f"{name} does not stand {word}.", lambda q, n=name, p=place: q.index(n) != p))
+                clues.append((f"{name} does not stand {word}.", partial(_not_at, name, place)))
     return clues
+
+
+def _in_front(a: str, b: str, queue: Arrangement) -> bool:
+    return queue.index(a) < queue.index(b)
+
+
+def _apart(a: str, b: str, gap: int, queue: Arrangement) -> bool:
+    return abs(queue.index(a) - queue.index(b)) == gap
+
+
+def _not_at(name: str, place: int, queue: Arrangement) -> bool:
+    return queue.index(name) != place
 
 
 def _islanders(random: Random) -> Drawn:

@@ -18,10 +18,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import orjson
-from tokenmill.inference.call import Ask
+from tokenmill.inference.call import Answer, Ask, Message
 from tokenmill.pipelines.runs.exit import ended, say
 from tokenmill.pipelines.runs.options import model
 from tokenmill.schemas.flags import Options, flag, positive
@@ -110,11 +110,11 @@ def _judge(spec: str | None) -> Iterator[Ask | None]:
     try:
         check_models(runtime)
 
-        async def ask(messages: list, **params: object) -> object:  # type: ignore[type-arg]  # passed on as it is
+        async def ask(messages: list[Message], **params: Any) -> Answer:
             work = asyncio.run_coroutine_threadsafe(runtime.client.ask(messages, **params), runtime.loop)
             return await asyncio.wrap_future(work)
 
-        yield ask  # type: ignore[misc]  # an Ask
+        yield ask
     finally:
         runtimes.release(runtime)
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from tokenmill.inference.call import Ask
 from tokenmill.inference.gather import together
 from tokenmill.pipelines.gym.options import GymOptions, begun, estimate, sampling
-from tokenmill.pipelines.gym.sampling import Sampling
+from tokenmill.pipelines.gym.sampling import Sampling, window
 from tokenmill.pipelines.rollouts.metering import Meter
 from tokenmill.pipelines.runs.job import Job
 from tokenmill.pipelines.runs.launch import Command
@@ -119,5 +119,5 @@ COMMAND = Command("gym difficulty", DifficultyOptions, begun(job))
 def build(step: Rate, flow: Flow) -> None:
     """The whole job: tasks | rate | data, rejected, failed."""
     tasks, unreadable = flow.read()
-    rated = tasks | "Rate" >> Rollout(step, flow.models)
+    rated = tasks | "Rate" >> Rollout(step, flow.models, window=window(flow.models))
     flow.write_rolled(rated, unreadable, RatedTask, RefusedRatedTask)

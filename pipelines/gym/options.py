@@ -7,7 +7,7 @@ import hashlib
 import inspect
 import itertools
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -71,15 +71,16 @@ def begun(make: Callable[[Any, tuple[str, ...]], Job]) -> Callable[[Any, Sequenc
     """What a command begins: the tasks are drawn and written down, then the job reads them like any input."""
 
     def begin(options: GymOptions, beam_args: Sequence[str]) -> int:
-        from tokenmill.pipelines.gym.environments import found, here
+        from tokenmill.pipelines.gym.environments import expanded, found, here
 
         environments = found(options.input, here())
+        named = dict(zip(expanded(options.input), environments, strict=True))
         roles = ("writer", *(("judge", "user", "tools") if any(one.judged for one in environments) else ()))
         job = make(options, roles)
         used = tuple(sorted({name for one in environments for name in getattr(one, "prompts", ())}))
-        config = {**job.config, "environments": {one.name: sha256_of(one) for one in environments}}
+        config = {**job.config, "environments": {name: sha256_of(one) for name, one in named.items()}}
         job = replace(job, prompts=used, config=config)
-        with _listed(drawn(environments, options.seed, options.tasks), options) as listed:
+        with _listed(drawn(named, options.seed, options.tasks), options) as listed:
             return launch(job, replace(options, input=(listed,)), beam_args)
 
     return begin
@@ -93,23 +94,23 @@ def sha256_of(environment: Any) -> str:
     return hashlib.sha256(Path(file).read_bytes() if file else b"").hexdigest()
 
 
-def drawn(environments: Sequence[Any], seed: int, count: int) -> list[GymTask]:
-    """The first tasks of each environment.
+def drawn(environments: Mapping[str, Any], seed: int, count: int) -> list[GymTask]:
+    """The first tasks of each environment, which workers find again by the name that it was given here.
 
     Raises:
         UsageError: an environment makes none, or breaks.
     """
     tasks: list[GymTask] = []
-    for environment in environments:
+    for name, environment in environments.items():
         try:
             made = list(itertools.islice(environment.tasks(seed), count))
         except UsageError:
             raise
         except Exception as error:  # whatever an environment of a user's raises
-            raise UsageError(f"{environment.name}: making tasks: {type(error).__name__}: {line_of(error)}") from None
+            raise UsageError(f"{name}: making tasks: {type(error).__name__}: {line_of(error)}") from None
         if not made:
-            raise UsageError(f"{environment.name}: there are no tasks")
-        tasks += made
+            raise UsageError(f"{name}: there are no tasks")
+        tasks += (replace(task, environment=name) for task in made)
     return tasks
 
 

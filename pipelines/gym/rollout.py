@@ -18,7 +18,7 @@ from tokenmill.gym.environment import OVER_BUDGET
 from tokenmill.inference.call import Ask
 from tokenmill.pipelines.agentic.trajectories.attempt import Attempt
 from tokenmill.pipelines.gym.options import GymOptions, begun, estimate, sampling
-from tokenmill.pipelines.gym.sampling import Sampling
+from tokenmill.pipelines.gym.sampling import Sampling, window
 from tokenmill.pipelines.rollouts.metering import Meter
 from tokenmill.pipelines.runs.job import Job
 from tokenmill.pipelines.runs.launch import Command
@@ -115,5 +115,5 @@ def build(step: RollOut, flow: Flow) -> None:
     """The whole job: tasks | repeat | roll out | data, rejected, failed."""
     tasks, unreadable = flow.read()
     attempts = tasks | "Repeat" >> beam.FlatMap(step.attempts) | "Spread" >> beam.Reshuffle()
-    rolled = attempts | "Roll out" >> Rollout(step, flow.models)
+    rolled = attempts | "Roll out" >> Rollout(step, flow.models, window=window(flow.models))
     flow.write_rolled(rolled, unreadable, GymRollout, RefusedRollout)

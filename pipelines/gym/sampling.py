@@ -7,12 +7,20 @@ from typing import Any
 
 from tokenmill.gym.environment import Episode
 from tokenmill.inference.call import Answer, Ask, Message
+from tokenmill.inference.roles import Models
 from tokenmill.pipelines.gym.environments import find
 from tokenmill.pipelines.rollouts.metering import Meter
 from tokenmill.schemas.draws import digest
 from tokenmill.schemas.gym import GymTask
 
 WRITER = "writer"
+ROLLOUTS_PER_CALL = 4
+"""Rollouts at once for each call that may be in flight: an environment that takes its time must not idle the endpoint."""
+
+
+def window(models: Models) -> int:
+    """Rollouts at once in a worker."""
+    return ROLLOUTS_PER_CALL * models.max_concurrency
 
 
 @dataclass(frozen=True)

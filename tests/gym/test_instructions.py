@@ -110,6 +110,7 @@ HONEST = (
     "She followed the river to the sea.",
     "Bread needs flour, water and time.",
     "The rules of chess are older than the city.",
+    "As requested by the author, the first edition had no pictures.",
     "Pilots keep to a list of checks before every flight.",
 )
 

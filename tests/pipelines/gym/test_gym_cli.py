@@ -121,6 +121,22 @@ def test_difficulty_keeps_what_is_solved_sometimes(run, server, tmp_path):
     assert code == 0 and "decoding" in told and "under-covered: " in told and "tables (0)" in told
 
 
+def test_a_judge_takes_part_where_the_reward_needs_one(run, tmp_path):
+    known = answers("grounding", 2)
+    told = {"answers": [], "unsupported": [], "missing": [], "form_kept": True, "form_fault": ""}
+
+    def answer(body):
+        return json.dumps(told) if "response_format" in body else known[body["messages"][-1]["content"]]
+
+    with ScriptedServer(answer, models=("scripted", "other")) as server:
+        models = ("--llm", spec(server), "--judge-llm", f"other@{server.url}")
+        flags = ("--tasks", 2, "--samples", 1, *models, "--output", tmp_path / "out")
+        assert run("gym", "rollout", "grounding", *flags, *LOCAL)[0] == 0
+    made = rows(tmp_path / "out")
+    assert [row["reward"] for row in made] == [1, 1] and {row["judge_model"] for row in made} == {"other"}
+    assert all(row["model_calls"] == 2 and "judges/faithfulness@3" in row["prompts"] for row in made)
+
+
 def test_a_preview_and_an_estimate_write_nothing(run, server, tmp_path):
     code, told, _ = run("gym", "rollout", "morse", "--tasks", 3, "--samples", 1, "--llm", spec(server), "--preview", 2)
     assert code == 0 and "2 kept" in told

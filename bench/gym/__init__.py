@@ -1,0 +1,1 @@
+"""How fast the gym's environments are, whether slow ones idle an endpoint, and how many claims of compliance code catches."""
