@@ -14,6 +14,7 @@ import math
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 from urllib.parse import urljoin
 from urllib.request import getproxies
@@ -21,6 +22,7 @@ from urllib.request import getproxies
 import aiohttp
 import httpx2
 import openai
+from aiohttp.client_proto import ResponseHandler
 from multidict import CIMultiDict
 from openai._models import FinalRequestOptions
 from tokenmill.inference.call import Call, MalformedAnswer
@@ -30,8 +32,6 @@ from tokenmill.inference.wire import Codec, Plain
 CONNECT = 60.0
 """Seconds for a connection. A server that is not there refuses at once; what takes long is hundreds of connections on a
 machine that is busy, and to count those as failures would stop a run whose server is well."""
-
-
 MAX_ANSWER = 32_000_000
 """Bytes of an answer that are read, whatever was asked."""
 ANSWER_BYTES, TOKEN_BYTES = 1 << 20, 256
@@ -40,6 +40,8 @@ token is three or four bytes of text, the longest (of blanks) are 128, and JSON 
 probabilities, which calls may ask for, are far longer. Python makes some forty bytes of objects of each byte."""
 MAX_LIST = 8_000_000
 """Bytes of a list of models that are read; the longest known are of half a megabyte."""
+INTERIM = 20
+"""Interim answers before an answer."""
 
 
 class _Session:
@@ -54,8 +56,12 @@ class _Session:
     def opened(self) -> aiohttp.ClientSession:
         if self._session is None:
             # No limit of connections here: the limiter decides what is in flight.
+            connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
+            connector._factory = partial(
+                _Handler, loop=asyncio.get_running_loop()
+            )  # the only place to bound what it reads
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
+                connector=connector,
                 timeout=self._deadline,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 # With it aiohttp asks a thread for the proxy at every request, which costs more than the request.
@@ -67,6 +73,24 @@ class _Session:
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+
+class _Handler(ResponseHandler):
+    """One connection. Interim answers (`103 Early Hints` and its like) are no answer, and aiohttp reads them without end: at full
+    speed they leave the event loop no time for anything else."""
+
+    _interim = 0
+
+    def feed_data(self, data: Any, size: int = 0) -> None:
+        if 100 <= data[0].code < 200:
+            self._interim += 1
+            if self._interim > INTERIM:
+                if self.transport is not None:
+                    self.transport.abort()
+                return
+        else:
+            self._interim = 0
+        super().feed_data(data, size)
 
 
 @asynccontextmanager

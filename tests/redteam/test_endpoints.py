@@ -3,7 +3,9 @@ with one line; in bounded time and memory, with the key nowhere (see `conftest.m
 
 from __future__ import annotations
 
+import asyncio
 import gzip
+import itertools
 import json
 import subprocess
 import sys
@@ -12,7 +14,9 @@ import zlib
 from itertools import count
 from pathlib import Path
 
+import openai
 import pytest
+from tokenmill.inference.transport import LeanOpenAI
 
 from tests.redteam.conftest import KEY
 from tests.redteam.hostile import Endpoint, answer, everything_under, key_of, reply
@@ -282,3 +286,36 @@ def test_the_key_is_sent_to_the_endpoint_alone(mill):
         mill(server.url)
     assert all(key_of(head) == KEY and head.decode().count(KEY) == 1 for head in server.heads)
     assert not any(b"cookie" in head.lower() for head in server.heads)
+
+
+def test_early_hints_without_end_are_no_answer():
+    """Three such connections held the event loop for minutes, past every time limit."""
+
+    def hints(head, body):
+        yield from itertools.repeat(b"HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n" * 100, 20_000)
+
+    async def ask(url):
+        client = LeanOpenAI(base_url=url, api_key="k", timeout=3)
+        try:
+            await client.complete(b"{}")
+        finally:
+            await client.close()
+
+    with Endpoint(hints) as server, pytest.raises(openai.APIConnectionError) as told:
+        asyncio.run(ask(server.url))
+    assert not isinstance(told.value, openai.APITimeoutError)
+
+
+def test_a_few_interim_answers_before_each_answer_are_read():
+    def some(head, body):
+        yield b"HTTP/1.1 103 Early Hints\r\n\r\n" * 15 + reply(answer("Fine."))
+
+    async def ask(url):
+        client = LeanOpenAI(base_url=url, api_key="k", timeout=5)
+        try:
+            return [await client.complete(b"{}") for _ in range(3)]
+        finally:
+            await client.close()
+
+    with Endpoint(some) as server:
+        assert all(b"Fine." in body for body in asyncio.run(ask(server.url)))

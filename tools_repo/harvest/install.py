@@ -136,8 +136,9 @@ class Installer:
         )
         wanted = [server.pypi if server.version == LATEST else f"{server.pypi}=={server.version}"]
         if server.sha256:  # which uv compares, as it does with every hash that it is given
-            pinned = self.store.absolute() / "cache" / f"{server.sha256}.txt"
-            pinned.write_text(f"{wanted[0]} --hash=sha256:{server.sha256}\n")
+            hashes = " ".join(f"--hash=sha256:{value}" for value in server.sha256.split())
+            pinned = self.store.absolute() / "cache" / f"{server.sha256[:64]}.txt"
+            pinned.write_text(f"{wanted[0]} {hashes}\n")
             pinned.chmod(0o644)
             wanted = ["--requirements", f"{_INSIDE}/cache/{pinned.name}"]
         await self._run([*install, *before, *wanted], server, (uv, *mounts))

@@ -30,7 +30,7 @@ _PYPI = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?(\[[A-Za-z0-9,._-]+
 _NPM = re.compile(r"(@[a-z0-9~-][a-z0-9._~-]*/)?[a-z0-9~-][a-z0-9._~-]*")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]{0,60}")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
+_SHA256 = re.compile(r"[0-9a-f]{64}( [0-9a-f]{64}){0,499}")
 _INTEGRITY = re.compile(r"sha512-[A-Za-z0-9+/]{86}==")
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^}]*))?\}")
 _INPUT = re.compile(r"\$\{input:[^}]*\}")
@@ -67,7 +67,8 @@ class Server:
     before: str = ""
     """Date (YYYY-MM-DD): dependencies are resolved as the registry stood then."""
     sha256: str = ""
-    """Of the package's wheel, for `pypi`: another file under this version is not installed."""
+    """Of the package's wheel, for `pypi`, or of all its files, with blanks between: another file under this version is not
+    installed."""
     integrity: str = ""
     """Of the package's archive as npm writes it (`sha512-…`), for `npm`; another one is not kept."""
     category: str = ""

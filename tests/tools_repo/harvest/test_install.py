@@ -3,9 +3,12 @@
 import asyncio
 import base64
 import hashlib
+import json
 import shutil
+import sys
 
 import pytest
+from tokenmill.bench.tools import pin
 from tokenmill.tools_repo.harvest.harvester import Harvester, HarvestFailed
 from tokenmill.tools_repo.harvest.install import Installer, InstallFailed
 from tokenmill.tools_repo.harvest.servers import ServerInvalid, parse_server
@@ -126,6 +129,43 @@ def test_a_package_is_installed_whose_hash_is_the_pinned_one(registries, tmp_pat
     name, content = wheel()
     registries.add_python("tiny-mcp", name, content)
     assert install(pypi(sha256=hashlib.sha256(content).hexdigest()), tmp_path).version == "1.0"
+
+
+def test_a_package_has_one_of_the_pinned_hashes(registries, tmp_path):
+    name, content = wheel()
+    registries.add_python("tiny-mcp", name, content)
+    both = f"{'0' * 64} {hashlib.sha256(content).hexdigest()}"
+    assert install(pypi(sha256=both), tmp_path / "a").version == "1.0"
+    with pytest.raises(InstallFailed, match=r"[Hh]ash mismatch"):
+        install(pypi(sha256=f"{'0' * 64} {'1' * 64}"), tmp_path / "b")
+
+
+@needs_npm
+def test_hashes_are_looked_up_written_and_compared(registries, tmp_path, monkeypatch, capsys):
+    name, content = wheel()
+    registries.add_python("tiny-mcp", name, content)
+    registries.add_node(*npm_package())
+    lines = [
+        {"name": "a", "pypi": "tiny-mcp", "version": "1.0"},
+        {"name": "b", "npm": "tiny-node-mcp", "version": "1.0.0", "category": "x"},
+        {"name": "gone", "pypi": "tiny-mcp", "version": "9.9"},
+        {"name": "c", "url": "https://example.org/mcp"},
+    ]
+    path = tmp_path / "list.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    monkeypatch.setattr(sys, "argv", ["pin", "--list", str(path)])
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
+    monkeypatch.setenv("npm_config_cache", str(tmp_path / "npm"))
+    assert pin.main() == 1
+    told = capsys.readouterr().out
+    assert "gone: " in told and "2 of 4 lines have a hash" in told
+    a, b, gone, c = [json.loads(line) for line in path.read_text().splitlines()]
+    assert a == {**lines[0], "sha256": hashlib.sha256(content).hexdigest()}
+    assert b["integrity"].startswith("sha512-") and (gone, c) == (lines[2], lines[3])
+    install(parse_server(a), tmp_path / "store")
+    path.write_text(json.dumps({**a, "sha256": "0" * 64}) + "\n")
+    monkeypatch.setattr(sys, "argv", ["pin", "--list", str(path), "--again"])
+    assert pin.main() == 1 and "the list 000" in capsys.readouterr().out
 
 
 def test_another_file_under_the_pinned_version_is_not_installed(registries, tmp_path):
