@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.redteam import foreign_worlds, sandbox_attacks, test_verdicts, test_verdicts_of_mcp, world_attacks
+from tests.redteam import (
+    foreign,
+    foreign_worlds,
+    sandbox_attacks,
+    test_foreign_endpoints,
+    test_verdicts,
+    test_verdicts_of_mcp,
+    world_attacks,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "develop" / "redteam-sandbox.md"
 GROUPS = {
@@ -13,6 +21,8 @@ GROUPS = {
     "Repositories": test_verdicts.CHEATS,
     "Functions": test_verdicts.FUNCTION_CHEATS,
     "Worlds that run as code": world_attacks.MODULES,
+    "Repositories, by another hand": foreign.REPOSITORIES,
+    "Endpoints, by another hand": test_foreign_endpoints.ATTACKS,
     "Worlds, by another hand": foreign_worlds.MODULES,
     "MCP servers": {**test_verdicts_of_mcp.KEPT, **test_verdicts_of_mcp.ENDED},
 }
@@ -22,7 +32,7 @@ GROUPS = {
 def test_the_page_names_every_attack(group):
     text = PAGE.read_text(encoding="utf-8").partition(f"### {group}: ")[2].partition("###")[0]
     count, _, listed = text.partition("\n")
-    listed = listed.rpartition("first tried.")[2]
+    listed = listed.strip().rpartition("\n\n")[2]  # the last paragraph
     names = " ".join(listed.split()).removesuffix(".").split("; ")
     assert int(count) == len(GROUPS[group]) and names == [re.sub(r"\s+", " ", name) for name in GROUPS[group]]
 
