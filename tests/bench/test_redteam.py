@@ -8,7 +8,8 @@ from tokenmill.bench.redteam import __main__ as bench
 
 REPORT = """<testsuites><testsuite>
 <testcase classname="tests.redteam.test_sandbox" name="test_the_sandbox_holds[take memory-bubblewrap-root]"/>
-<testcase classname="tests.redteam.test_sandbox" name="test_the_sandbox_holds[take memory-bubblewrap-ordinary]"><failure/></testcase>
+<testcase classname="tests.redteam.test_sandbox" name="test_the_sandbox_holds[take memory-bubblewrap-ordinary]">
+<failure/></testcase>
 <testcase classname="tests.redteam.test_sandbox" name="test_the_sandbox_holds[take memory-podman-ordinary]"><skipped/></testcase>
 <testcase classname="tests.redteam.test_inputs" name="test_control_token_in_a_document[&lt;|im-start|&gt;]"/>
 <testcase classname="tests.redteam.test_table" name="test_there_are_enough"/>
@@ -18,7 +19,7 @@ REPORT = """<testsuites><testsuite>
 def test_an_attack_counts_once_and_what_fails_is_named(tmp_path, monkeypatch, capsys):
     (tmp_path / "report.xml").write_text(REPORT)
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{bench.BEGIN}old\n{bench.END}after\n")
+    page.write_text(f"before\n{bench.BEGIN}earlier\n{bench.END}after\n")
     monkeypatch.setattr(bench, "PAGE", page)
     monkeypatch.setattr("sys.argv", ["redteam", "--report", str(tmp_path / "report.xml"), "--write"])
     assert bench.main() == 1
@@ -27,7 +28,7 @@ def test_an_attack_counts_once_and_what_fails_is_named(tmp_path, monkeypatch, ca
         in capsys.readouterr().out
     )
     text = page.read_text()
-    assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
+    assert text.startswith("before\n") and text.endswith("after\n") and "earlier" not in text
     assert "| Sandbox, as root and as an ordinary user | 1 | 2 | 1 | 1 |" in text and "| All | 2 | 3 | 2 | 1 |" in text
 
 
