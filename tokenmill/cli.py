@@ -51,6 +51,7 @@ COMMANDS = {
     "gym difficulty": ("gym.difficulty", "keep the tasks that a model solves sometimes"),
     "gym rollout": ("gym.rollout", "attempts at tasks, each with its reward"),
     "gym export": ("gym.exporting", "tasks and rewards for trl, verl or verifiers"),
+    "prefer": ("prefer.job", "rank several answers to each prompt by a critic: preference pairs"),
     "finish": ("runs.detached", "make a finished run of what a job begun with --detach has written"),
     "publish": ("runs.publish", "upload a finished run to the Hugging Face Hub"),
 }

@@ -1,0 +1,1 @@
+"""Preference pairs by a critic (Kimi K2 report, section 3.2.2)."""
