@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
@@ -20,6 +21,12 @@ from tokenmill.judges.math.answer_forms import Value, final_answer, read_answer
 from tokenmill.schemas.draws import digest
 from tokenmill.schemas.gym import GymTask
 
+_NUMBER = re.compile(
+    r"(?:[a-z]\s*=\s*)?[-−+]?\s*(?:\d[\d,\u202f\u00a0 ]*(?:\.\d+)?(?:\s*/\s*\d[\d,]*)?|\\?[dt]?frac\s*\{\d+\}\s*\{\d+\})"
+    r"\s*\\?%?(?:\s*(?:\\text\{)?\s*[a-z]{1,12}\}?)?",
+    re.IGNORECASE,
+)
+"""A number or a fraction, perhaps with a name before it and a unit behind."""
 ASK = "End with one line `Answer:` and the exact value: a whole number or a fraction in lowest terms."
 
 
@@ -28,6 +35,8 @@ class Mathematics(Generated):
 
     name = "mathematics"
     budget = 4096
+    drawn = True
+    """Whether the value is drawn, so that its form is known."""
     topics = ("mathematics",)
 
     def draw(self, seed: int, number: int) -> Drawn:
@@ -43,6 +52,9 @@ class Mathematics(Generated):
         )
 
     def fault(self, data: dict[str, Any], text: str) -> str:
+        said = stated(text) or _boxed(text)
+        if said and self.drawn and not _NUMBER.fullmatch(said.strip("$ \\()")):
+            return "is no whole number or fraction: what is only written down is not worked out"
         return disagreement(self._judge, data["answer"], text)
 
     def wrong(self, task: GymTask) -> list[str]:
@@ -51,7 +63,8 @@ class Mathematics(Generated):
             [1 / value] if abs(value) != 1 else []
         )
         texts = [str(one) for one in made if one != value]
-        return [f"Answer: {one}" for one in [*texts, f"{value} or {value + 1}", f"between {value - 1} and {value + 1}"]]
+        texts += [f"{value} or {value + 1}", f"{value - 1} + 1", f"between {value - 1} and {value + 1}"]
+        return [f"Answer: {one}" for one in texts]
 
     @cached_property
     def _judge(self) -> FinalAnswer:
@@ -60,6 +73,8 @@ class Mathematics(Generated):
 
 class Problems(Mathematics):
     """Problems with answers from a file of the user's: JSONL or Parquet with `problem` (or `question`) and `answer`."""
+
+    drawn = False
 
     def __init__(self, path: str, name: str) -> None:
         self.path, self.name = path, name
