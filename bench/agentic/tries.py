@@ -148,9 +148,9 @@ class Way:
 WAYS = (
     Way("every try to its end", watched=False),
     Way("ends at a broken rule"),
-    Way("… `--give-up-after 3`", give_up=3),
-    Way("… `--keep-per-task 2 --give-up-after 3`", keep=2, give_up=3),
-    Way("… and `--pairs`", keep=2, give_up=3, pairs=True),
+    Way("… `--pairs`", pairs=True),
+    Way("… `--pairs --give-up-after 3`", give_up=3, pairs=True),
+    Way("… `--pairs --keep-per-task 2`", keep=2, pairs=True),
 )
 
 

@@ -12,6 +12,8 @@ from tokenmill.tools_repo.world.patch import changed_records
 
 ROOM = 24_000
 """Characters of state in a prompt."""
+BESIDE = 2_000
+"""Characters of other records of a kind of which a call names one: enough to see how they look."""
 WHOLE = 256 * 1024
 """Bytes up to which a state stands in a row as it is; of a larger one the records that matter do."""
 _MISSES = 1_000
@@ -24,8 +26,8 @@ def relevant(
     """What of the state to show, and how many records of each kind are left out.
 
     The records that the call names come first, then those that they refer to, then the kinds that the tool touches and
-    those they refer to, record by record in the state's order while there is room. A tool whose semantics are unknown
-    may touch any kind.
+    those they refer to, record by record in the state's order while there is room: few of a kind of which the call names one,
+    since it is about that one. A tool whose semantics are unknown may touch any kind.
     """
     touched = [kind for kind in dict.fromkeys((*spec.semantics.reads, *spec.semantics.writes)) if kind in model.kinds]
     kinds = touched or list(model.kinds)
@@ -35,19 +37,24 @@ def relevant(
         for identifier in identifiers:
             order[kind, identifier] = None
             order.update(dict.fromkeys(_referred(state[kind][identifier], state, model.kinds[kind].refers_to)))
+    about = set(order)
     for kind in kinds:
         order.update(dict.fromkeys((kind, identifier) for identifier in state.get(kind, {})))
+    beside = BESIDE if touched else room
     shown: State = {kind: {} for kind in kinds if kind in state}
     missed = 0
     for kind, identifier in order:
         record = state[kind][identifier]
         size = len(dump(record)) + len(identifier) + 4
-        missed = missed + 1 if size > room else 0
+        other = bool(named.get(kind)) and (kind, identifier) not in about
+        free = min(room, beside) if other else room
+        missed = missed + 1 if size > free else 0
         if missed == _MISSES:
             break
-        if size > room:
+        if size > free:
             continue
         room -= size
+        beside -= size if other else 0
         shown.setdefault(kind, {})[identifier] = record
     left = {kind: len(state[kind]) - len(records) for kind, records in shown.items()}
     return shown, {kind: count for kind, count in left.items() if count}

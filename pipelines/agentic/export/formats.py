@@ -139,7 +139,7 @@ def _in_words(messages: Sequence[Message]) -> list[Message]:
         if calls := message.get("tool_calls"):
             told = {"calls": [call["function"] for call in calls]}
             content = "\n\n".join(filter(None, (content, json.dumps(told, ensure_ascii=False))))
-        more = {name: message[name] for name in ("reasoning_content", "weight") if name in message}
+        more: Message = {name: message[name] for name in ("reasoning_content", "weight") if name in message}
         if made and made[-1]["role"] == role != "system":
             content = f"{made.pop()['content']}\n\n{content}"
         made.append({"role": role, "content": content, **more})

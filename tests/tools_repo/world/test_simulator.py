@@ -167,6 +167,16 @@ def test_a_large_state_is_cut_around_what_the_call_names():
     assert set(relevant(tool("f", {}), {}, STATE, ENTITIES)[0]) == {"Order", "Customer"}
 
 
+def test_of_a_kind_that_a_call_names_a_record_of_few_others_are_shown_and_of_other_kinds_all():
+    big = state()
+    for number in range(400):
+        big["Order"][f"ORD-{1000 + number}"] = {**ORDER, "order_id": f"ORD-{1000 + number}"}
+    about_one, left = relevant(CANCEL, {"Order": ["ORD-1399"]}, big, ENTITIES)
+    assert "ORD-1399" in about_one["Order"] and 5 < len(about_one["Order"]) < 40 and left["Order"] > 350
+    of_customer, _ = relevant(LIST, {"Customer": ["CUS-1"]}, big, ENTITIES)
+    assert len(of_customer["Order"]) > 100, "which of the others the call is about is not known"
+
+
 def test_the_output_schema_binds_the_answer_where_it_stands_by_itself():
     assert answer_schema(LIST.output_schema)["properties"]["result"]["anyOf"][0]["required"] == ["orders"]
     assert answer_schema('{"$ref": "#/$defs/a", "$defs": {"a": {}}}')["properties"]["result"] == {}
