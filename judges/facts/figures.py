@@ -30,6 +30,7 @@ _FRACTION = re.compile(
     r"(?<![\d/.,])(?:(?P<many>\d{1,3})[ \u00a0]?)??"
     r"(?:(?P<sign>[½⅓⅔¼¾⅛⅜⅝⅞])|(?P<part>\d)(?:/| ?⁄ ?)(?P<whole>[234568])(?![\d/.,]\d|\d|/))"
 )
+_FRACTION_SIGN = re.compile("[/⁄½⅓⅔¼¾⅛⅜⅝⅞]")
 _MORE = re.compile(r" ?(\d{1,4})([万萬億亿兆만억조천千]?)")
 _YEAR_BEFORE = re.compile(r"(\d{2})\d{2}\s?[-–—/]\s?$")
 _CLOCK_SIGNS = frozenset((":", " ", "h", "a", "p", "U", "時", "时", "点", "點", "시", "\u00a0"))
@@ -76,7 +77,7 @@ def _cjk_parts(scan: Scan) -> Iterator[Quantity]:
 
 def _fractions(scan: Scan) -> Iterator[Quantity]:
     """ "1/2", "1 1/2", "1½"."""
-    for m in _FRACTION.finditer(scan.text) if "/" in scan.text or not scan.text.isascii() else ():
+    for m in _FRACTION.finditer(scan.text) if _FRACTION_SIGN.search(scan.text) else ():
         part = unicodedata.numeric(m["sign"]) if m["sign"] else int(m["part"]) / int(m["whole"])
         if part < 1 and scan.free(*m.span()):
             scan.take(*m.span())

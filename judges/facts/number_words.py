@@ -172,7 +172,7 @@ def spelled_at(words: Sequence[str], at: int, language: str) -> tuple[Spelled, i
             end += 1
             continue
         start = end + (end > at and words[end] == joint)
-        part = _longest(words, start, known) or _compound(words, start, language)
+        part = _longest(words, start, known, _later_words(language)) or _compound(words, start, language)
         if part is None or part[0].value >= room or (end > at and not part[0].value):
             break
         value = part[0].value
@@ -189,8 +189,20 @@ _MOST = 10**15
 _JOINTS = {"en": "and", "es": "y", "fr": "et", "pt": "e"}
 
 
-def _longest(words: Sequence[str], at: int, known: dict[str, Spelled]) -> tuple[Spelled, int] | None:
-    for length in range(min(_LONGEST, len(words) - at), 0, -1):
+@lru_cache(maxsize=16)
+def _later_words(language: str) -> frozenset[str]:
+    """Words that stand in a spelled number behind its first one."""
+    return frozenset(word for phrase in phrases(language) for word in phrase.split(" ")[1:])
+
+
+def _longest(
+    words: Sequence[str], at: int, known: dict[str, Spelled], later: frozenset[str]
+) -> tuple[Spelled, int] | None:
+    """The longest of the `known` phrases that begins at a word, all of whose further words are among `later`."""
+    end, last = at + 1, min(at + _LONGEST, len(words))
+    while end < last and words[end] in later:
+        end += 1
+    for length in range(min(end, last) - at, 0, -1):
         if found := known.get(" ".join(words[at : at + length])):
             return found, length
     return None
