@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import compress, count
 
 from tokenmill.judges.form.words import N, ngrams, sequence, shared_ngrams, split, unspaced, words
 from tokenmill.schemas.verdicts import Finding, Verdict
@@ -48,9 +49,11 @@ class Copying:
         if not shared or len(words(source)) < self.min_words:
             return _CLEAN
         shared -= _quoted_ngrams(source)
-        copied, longest, where = _runs(rewrite, shared)
+        spelled = split(rewrite)
+        free = bytes(map(_free, spelled, words(rewrite)))
+        copied, longest, where = _runs(rewrite, free, shared)
         factor = 2 if unspaced(rewrite) else 1  # characters, not words
-        share = copied / max(1, sum(map(_free, split(rewrite))))
+        share = copied / max(1, sum(free))
         score = round(1 - share, 4)
         if (share <= self.max_share or copied < 2 * N) and longest <= factor * self.max_run:
             return Verdict(CHECK, True, score)
@@ -74,7 +77,8 @@ def _quoted_ngrams(source: str) -> frozenset[tuple[str, ...]]:
 
 def _kept_lines(source: str) -> frozenset[str]:
     """Lines that have no other wording: fenced code, and rows of tables whose cells are short."""
-    fenced = [line for block in _FENCED.finditer(source) for line in block[0].splitlines()]
+    blocks = _FENCED.finditer(source) if "```" in source or "~~~" in source else ()
+    fenced = [line for block in blocks for line in block[0].splitlines()]
     rows = [line for line in source.splitlines() if line.count("|") > 1]
     kept = [line for line in fenced if len(split(line)) < N or _CODE.search(line)]
     kept += [row for row in rows if all(len(split(cell)) < N for cell in row.split("|"))]
@@ -85,25 +89,26 @@ def _without(text: str, lines: frozenset[str]) -> str:
     return "\n".join(_GONE if line.strip() in lines else line for line in text.splitlines())
 
 
-def _free(word: str) -> bool:
+def _free(word: str, lowered: str) -> bool:
     """Whether another word could stand for this one: not a number, not capitalised."""
-    return word == word.lower() and not word.isdigit()
+    return word == lowered and not word.isdigit()
 
 
-def _runs(rewrite: str, shared: frozenset[tuple[str, ...]]) -> tuple[int, int, tuple[int, int]]:
-    """Copied words in all, copied words in the longest run (both without names and numbers), and where that run is."""
-    tokens, spelled = words(rewrite), split(rewrite)
+def _runs(rewrite: str, free: bytes, shared: frozenset[tuple[str, ...]]) -> tuple[int, int, tuple[int, int]]:
+    """Copied words in all, copied words in the longest run (both without names and numbers), and where that run is.
+
+    Args:
+        free: of each word of the rewrite, whether another could stand for it.
+    """
     copied, longest, where = 0, 0, (0, 0)
     start, end = 0, 0
-    for i, gram in enumerate(sequence(tokens)):
-        if gram not in shared:
-            continue
+    for i in compress(count(), map(shared.__contains__, sequence(words(rewrite)))):
         if i > end:
             start, end = i, i
             run = 0
         elif end == 0:
             run = 0
-        more = sum(map(_free, spelled[max(i, end) : i + N]))
+        more = sum(free[max(i, end) : i + N])
         run += more
         copied += more
         end = i + N

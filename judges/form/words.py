@@ -34,7 +34,7 @@ def ngrams(text: str) -> frozenset[tuple[str, ...]]:
 
 def shared_ngrams(text: str, other: str) -> frozenset[tuple[str, ...]]:
     """The n-grams that two texts have in common. They are made only where there may be any."""
-    if len(other) < N:  # characters: too short for one
+    if len(other) < N or len(words(other)) < N:  # characters, and words: too short for one
         return frozenset()
     there = runs_of_known(text, vocabulary(other))
     return there & ngrams(other) if there else there
