@@ -38,7 +38,7 @@ def build(config: Corpus, flow: Flow) -> None:
     )
     files = len({piece.name for piece in flow.pieces})
     cleaned = portions | "Extract and filter" >> ExtractAndFilter(
-        config.screen, flow.folder, flow.max_row_bytes, config.deciding and config.deciding.sign, files
+        config.screen, flow.folder, flow.max_row_bytes, config.deciding.sign if config.deciding else None, files
     )
     decisions = cleaned.prints | "Decide" >> config.deciding.decide(flow.folder) if config.deciding else None
     kept, dropped = cleaned.portions | "Apply decisions" >> ApplyDecisions(flow.folder, decisions)

@@ -72,7 +72,7 @@ def _counted(blocks: Iterable[bytes], most: int) -> tuple[Records, np.ndarray, n
     source = records["value"] >> _RANK
     synthetic = (records["value"] & _SYNTHETIC) > 0
     first = np.searchsorted(source, source)
-    before = np.cumsum(synthetic) - synthetic
+    before: np.ndarray = np.cumsum(synthetic) - synthetic
     stays = ~synthetic | (before - before[first] < most)
     kept = np.concatenate([[0], np.cumsum(stays)])
     return records, stays, kept[np.searchsorted(source, source, "right")] - kept[first]

@@ -55,7 +55,7 @@ class BenchmarkFile:
         for number, values in raw_rows(Piece(self.file.path, self.file.name), None, MAX_ITEM_BYTES):
             if not isinstance(values, dict):
                 raise ValueError(f"row {number}: {values}")
-            chosen = self.columns or next(([name] for name in QUESTIONS if _text(values.get(name))), [])
+            chosen = self.columns or tuple(_first(values))
             if text := "\n".join(filter(None, (_text(values.get(name)) for name in chosen))):
                 named = next((values[name] for name in NAMES if isinstance(values.get(name), str | int)), number)
                 yield Item(self.benchmark, str(named), text)
@@ -149,6 +149,10 @@ def _files(word: str) -> Iterator[BenchmarkFile]:
     for file in found.files:
         name = Path(file.name).name.partition(".")[0]
         yield BenchmarkFile(name, file, tuple(filter(None, columns.split(","))))
+
+
+def _first(values: dict[str, Any]) -> list[str]:
+    return [name for name in QUESTIONS if _text(values.get(name))][:1]
 
 
 def _text(value: Any) -> str:

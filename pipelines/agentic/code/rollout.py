@@ -95,10 +95,8 @@ class RunCodeTask:
             before = dump(world.state)
             held, hit = self.held(task)
             if hit is not None:
-                return replace(
-                    self._outcome(element, untried(prompts.load(SYSTEM).text), world, meter, [*held], 0.0, before),
-                    counted=hit.counter,
-                )
+                made = self._outcome(element, untried(prompts.load(SYSTEM).text), world, meter, held, 0.0, before)
+                return replace(made, counted=hit.counter) if isinstance(made, Rejected) else made
             dialogue = await converse(
                 prompts.load(SYSTEM).text,
                 OneRequest(task.instructions),
