@@ -212,6 +212,7 @@ def test_quiet_prints_nothing(cache, capsys):
         (lambda: tm.agentic, "agents"),
         (lambda: tm.agentic.trajectories, "samples"),
         (lambda: tm.agentic.code, "samples"),
+        (lambda: tm.generate, "schema"),
         (lambda: tm.tools.harvest, "only"),
         (lambda: tm.tools.evolve, "categories"),
         (lambda: tm.tools.curate, "judge_llm"),
@@ -234,6 +235,14 @@ def test_the_checks_are_functions():
     assert not facts.passed and facts.reason == "date_added" and "1851" in facts.findings[0].rewrite
     assert found["similarity"].passed and {"language", "truncation", "length", "copying"} <= found.keys()
     assert "similarity" not in {v.check for v in tm.checks.verdicts(source, honest, similarity=False)}
+
+
+def test_a_task_of_ones_own_is_a_function(tmp_path, cache):
+    (tmp_path / "my.md").write_text("Give a title for this text, and nothing else.\n\n{{text}}\n")
+    rows = [{"id": str(n), "text": f"The mill of Harrow made {n} sacks a day."} for n in range(3)]
+    with ScriptedServer(lambda body: "The Mill of Harrow") as server:
+        run = tm.generate(rows, prompt=str(tmp_path / "my.md"), llm=server.spec, cache=cache, quiet=True)
+    assert run.data["text"].to_pylist() == ["The Mill of Harrow"] * 3 and run.rejected.num_rows == 0
 
 
 def test_the_check_of_a_form_is_a_function():

@@ -28,6 +28,7 @@ if IN_CHECKOUT:
 PUBLIC = {
     "knowledge": "api",
     "math": "api",
+    "generate": "api",
     "agentic": "api",
     "tools": "api",
     "models": "api",

@@ -1,5 +1,6 @@
 from tokenmill import checks as checks
 from tokenmill.api import agentic as agentic
+from tokenmill.api import generate as generate
 from tokenmill.api import knowledge as knowledge
 from tokenmill.api import math as math
 from tokenmill.api import models as models

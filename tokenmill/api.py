@@ -174,6 +174,7 @@ def models(
 
 knowledge = Job("knowledge")
 math = Job("math")
+generate = Job("generate")
 agentic = Job(
     "agentic run",
     agents=Job("agentic agents"),
