@@ -137,7 +137,7 @@ def _in_percent(text: str, statement: Statement) -> Statement:
     if not isinstance(left, int | Fraction) or not isinstance(right, int | Fraction):
         return statement
     decimals = len(figures[0].text.partition(".")[2].rstrip(" %abcdefghijklmnopqrstuvwxyz"))
-    near = abs(left - right * 100) * 2 <= Fraction(1, 10**decimals)
+    near = abs(Fraction(left) - Fraction(right) * 100) * 2 <= Fraction(1, 10**decimals)
     return replace(statement, truth=Truth.TRUE) if near else statement
 
 

@@ -58,8 +58,8 @@ class Rephrase(Writing):
         for stage in self.stages(task):
             if progress.parts:
                 progress.go_on(progress.text(chunks), tuple(progress.parts))
-            if refusal := await self._stage(stage, chunks, progress):
-                return self._rejected(task, progress, refusal, chunks)
+            if missed := await self._stage(stage, chunks, progress):
+                return self._rejected(task, progress, missed, chunks)
         return Accepted(Rephrasing(**self._columns(task, progress, progress.whole(chunks), len(chunks))))
 
     async def _stage(self, task: RephrasingTask, chunks: Sequence[Chunk], progress: Written) -> Refusal | None:

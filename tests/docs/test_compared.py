@@ -34,7 +34,8 @@ def test_there_is_a_row_for_each_feature_with_a_cell_for_each_tool():
 def test_a_command_of_ours_parses(command):
     _, program, *words = shlex.split(command)
     assert program == "beam_runner.py"
-    spelled = ["agentic", "run", *words[1:]] if words[0] == "agentic" and words[1].startswith("-") else words
+    whole = words[0] in ("agentic", "corpus") and words[1].startswith("-")
+    spelled = [words[0], "run", *words[1:]] if whole else words
     _, unknown = cli.arguments(spelled).parse_known_args(spelled)
     assert all(word.startswith("--runner") for word in unknown), unknown
 
