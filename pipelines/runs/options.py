@@ -277,3 +277,8 @@ def default_cache() -> str:
     does not depend on the run."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return str(Path(base, "tokenmill", "answers.sqlite"))
+
+
+def server_store() -> Path:
+    """Where packages of MCP servers are installed and kept, unless a run says otherwise."""
+    return Path(default_cache()).with_name("servers")

@@ -27,6 +27,7 @@ KEYS = {
     "name": "name of the domain (default: the folder's)",
     "policy": "file, or list of files, with the policy",
     "tools": "tools.py, tools.py:Class, or package.module:Class",
+    "server": "configuration of a client with one MCP server, in place of tools; files/ are its data, seen at /data",
     "database": "file with the data",
     "user_tools": "the same for the user's side",
     "user_database": "",
@@ -69,6 +70,8 @@ class DomainFolder:
     environment: str = ""
     packages: tuple[str, ...] = ()
     license: str = ""
+    server: str = ""
+    """Absolute path of the configuration of an MCP server, which has the tools then; `database` is a folder."""
     stamp: str = field(default="", compare=False)
     """Hash of every file that it is made of, packages aside."""
 
@@ -86,7 +89,10 @@ class DomainFolder:
             raise DomainInvalid(f"{path}: there is no such folder or Python file")
         told = _manifest(path)
         found = {key: told.get(key) or _first(path, names) for key, names in _NAMES.items()}
-        if not found["tools"]:
+        server = _file(path, told.get("server"), "server")
+        if server:
+            found["database"] = ""
+        elif not found["tools"]:
             raise DomainInvalid(f"{path}: there is no tools.py; name the tools in {MANIFEST}")
         policies = found["policy"] if isinstance(found["policy"], list) else [found["policy"]]
         files = {key: _file(path, found[key], key) for key in ("database", "user_database", "tasks")}
@@ -98,6 +104,9 @@ class DomainFolder:
         made_of = sorted(
             {*path.glob("*.py"), path / MANIFEST, *map(Path, read), *map(Path, filter(None, files.values()))}
         )
+        if server and (path / "files").is_dir():
+            files["database"] = str(path / "files")
+            made_of += sorted(file for file in (path / "files").rglob("*") if file.is_file())
         return cls(
             str(path),
             slug(str(told.get("name") or path.name)),
@@ -108,7 +117,8 @@ class DomainFolder:
             environment=str(told.get("environment", "")),
             packages=packages,
             license=str(told.get("license", "")),
-            stamp=_stamp(made_of),
+            server=server,
+            stamp=_stamp([*made_of, *([Path(server)] if server else [])]),
         )
 
     def setup(self) -> dict[str, Any]:

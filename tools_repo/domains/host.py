@@ -1,6 +1,6 @@
 """Processes in the sandbox that hold a domain's tools, a few for each event loop, shared by all worlds there.
 
-    host = Host.shared(folder, Bubblewrap())
+    host = shared(folder, Bubblewrap())
     described = await host.describe()
     done = await host.call("agent", "get_order", {"order_id": "A-1"}, changes={})
 
@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -68,15 +67,6 @@ class Host:
         self._free: list[_Process] = []
         self._slots = asyncio.Semaphore(processes)
         self._described: Described | None = None
-
-    @classmethod
-    def shared(cls, folder: DomainFolder, sandbox: Sandbox) -> Host:
-        """This event loop's host of a domain."""
-        hosts = _hosts.setdefault(asyncio.get_running_loop(), {})
-        key = repr((folder, sandbox))
-        if key not in hosts:
-            hosts[key] = cls(folder, sandbox)
-        return hosts[key]
 
     async def describe(self) -> Described:
         """The domain's tools and the state that it begins with.
@@ -168,9 +158,6 @@ class _Process:
             return None
         self.received += len(line)
         return told["answer"]
-
-
-_hosts: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Host]] = weakref.WeakKeyDictionary()
 
 
 def _broken(line: bytes) -> str:

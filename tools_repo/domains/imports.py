@@ -32,7 +32,8 @@ from tokenmill.schemas.tools import FUNCTION, ToolSpec, dump, from_mcp
 from tokenmill.tools_repo.agents.check import rules_in
 from tokenmill.tools_repo.domains.entities import inferred, sampled
 from tokenmill.tools_repo.domains.folder import DomainFolder, read_json
-from tokenmill.tools_repo.domains.host import AGENT, USER, Described, Host
+from tokenmill.tools_repo.domains.host import AGENT, USER, Described
+from tokenmill.tools_repo.domains.hosts import Runs
 from tokenmill.tools_repo.domains.world import changed, changes_of
 from tokenmill.tools_repo.specs.names import assign_names
 from tokenmill.tools_repo.specs.validate import validate
@@ -123,7 +124,7 @@ class Played:
     after: State
 
 
-async def task_of(agent: Agent, task: Any, number: int, host: Host, described: Described) -> AgentTask:
+async def task_of(agent: Agent, task: Any, number: int, host: Runs, described: Described) -> AgentTask:
     """One task, its reference solution played.
 
     Raises:
@@ -168,7 +169,7 @@ async def task_of(agent: Agent, task: Any, number: int, host: Host, described: D
     )
 
 
-async def _play(agent: Agent, task: Mapping[str, Any], actions: Any, host: Host, described: Described) -> Played:
+async def _play(agent: Agent, task: Mapping[str, Any], actions: Any, host: Runs, described: Described) -> Played:
     initial = task.get("initial_state") or {}
     data = initial.get("initialization_data") or {}
     before = described.state

@@ -7,7 +7,8 @@ from typing import Any
 
 import orjson
 from tokenmill.schemas.tools import ToolSpec, dump, to_openai
-from tokenmill.tools_repo.domains.host import AGENT, USER, Changes, Described, Host, HostBroken
+from tokenmill.tools_repo.domains.host import AGENT, USER, Changes, Described, HostBroken
+from tokenmill.tools_repo.domains.hosts import Runs
 from tokenmill.tools_repo.world import ToolResult
 from tokenmill.tools_repo.world.call_checks import Checks
 from tokenmill.tools_repo.world.entities import EntityModel, State
@@ -24,7 +25,7 @@ class DomainWorld(StatefulWorld):
 
     def __init__(
         self,
-        host: Host,
+        host: Runs,
         described: Described,
         tools: Sequence[ToolSpec],
         state: State,

@@ -150,7 +150,11 @@ def _local(name: str, words: Sequence[str], program: str) -> dict[str, Any]:
     for script in scripts:
         if not (Path(script).is_absolute() and Path(script).is_file()):
             raise ServerInvalid(f"server {name!r}: there is no file {script!r} here; give its whole path")
-    seen = [str(Path(script).parent) for script in scripts] or ([] if _covered(path) else [str(Path(path).parent)])
+    seen = [str(Path(script).parent) for script in scripts]
+    for place in (path, str(Path(path).resolve())):  # an interpreter's libraries lie beside its bin/
+        if not _covered(place):
+            folder = Path(place).parent
+            seen.append(str(folder.parent if folder.name == "bin" else folder))
     return {"command": [path, *words[1:]], "mounts": list(dict.fromkeys(seen))}
 
 

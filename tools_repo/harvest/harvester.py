@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tokenmill.schemas.tools import TriedCall
-from tokenmill.tools_repo.harvest.install import Installer, InstallFailed
+from tokenmill.tools_repo.harvest.install import Installed, Installer, InstallFailed
 from tokenmill.tools_repo.harvest.servers import Server, ServerInvalid
 from tokenmill.tools_repo.harvest.stdio import GARBAGE_LINES, Pipes
-from tokenmill.tools_repo.harvest.trying import tried
+from tokenmill.tools_repo.harvest.trying import called, tried
 from tokenmill.tools_repo.sandbox.base import (
     HOME,
     MIB,
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 TOOLS = 5000
 """More tools than this no server offers in earnest."""
 PAGES = 500
+LONGEST_RESULT = 64_000
+"""Characters of the result of a call that was asked for."""
+_installed: dict[tuple[str, str, str], Installed] = {}
+"""Of this process: what was compared once is not compared before every call."""
 
 # What a server's last words tell of why it ended.
 _CREDENTIALS = re.compile(
@@ -108,8 +112,14 @@ class Harvester:
     network: bool = False
     """Whether servers may use the network while they run; installing always does."""
 
-    async def harvest(self, server: Server) -> Harvested:
+    async def harvest(
+        self, server: Server, seen: Sequence[Mount] = (), call: tuple[str, dict[str, Any]] | None = None
+    ) -> Harvested:
         """All tools of a server.
+
+        Args:
+            seen: what it sees beside its own.
+            call: a tool to call, with its arguments; what came of it is in `tried`, nothing where the server ended with it.
 
         Raises:
             HarvestFailed: there are none to be had, with what the server said.
@@ -122,23 +132,26 @@ class Harvester:
         if server.url:
             stage = _Stage()
             async with _failures(None, stage), _streams(server.url, server.headers) as streams:
-                return await self._ask(streams, server.license, server.version, stage, server)
+                return await self._ask(streams, server.license, server.version, stage, server, call)
         license, version = server.license, server.version
         if server.command:
             argv, mounts = server.command, tuple(Mount(m, m) for m in server.mounts)
         else:
             try:
-                installed = await Installer(self.sandbox, self.store).install(server)
+                key = (str(self.store), server.package, server.version)
+                installed = _installed.get(key) if call is not None else None
+                if installed is None:  # which compares what is there with what was installed
+                    installed = _installed[key] = await Installer(self.sandbox, self.store).install(server)
             except InstallFailed as error:
                 raise HarvestFailed("install", "not_installable", str(error)) from None
             license, version = license or installed.license, installed.version
             argv, mounts = installed.argv, installed.mounts
         with empty_folders(server.folders) as folders:
-            command = self.command(server, argv, (*mounts, *folders))
+            command = self.command(server, argv, (*mounts, *folders, *seen))
             async with await self.sandbox.start(command) as running:
                 pipes, stage = Pipes(running), _Stage()
                 async with _failures(pipes, stage), pipes.open() as streams:
-                    return await self._ask(streams, license, version, stage, server)
+                    return await self._ask(streams, license, version, stage, server, call)
 
     def command(self, server: Server, argv: tuple[str, ...], mounts: tuple[Mount, ...]) -> Command:
         """What starts a server in the sandbox."""
@@ -148,7 +161,15 @@ class Harvester:
         limits = replace(self.limits, wall_seconds=self.start_seconds + self.list_seconds + self.try_seconds + 30)
         return Command((*argv, *server.args), env, mounts, network=self.network, limits=limits)
 
-    async def _ask(self, streams: Any, license: str, version: str, stage: _Stage, server: Server) -> Harvested:
+    async def _ask(
+        self,
+        streams: Any,
+        license: str,
+        version: str,
+        stage: _Stage,
+        server: Server,
+        call: tuple[str, dict[str, Any]] | None,
+    ) -> Harvested:
         from mcp import ClientSession
 
         loop = asyncio.get_running_loop()
@@ -168,7 +189,10 @@ class Harvester:
             except TimeoutError:
                 raise _Silent(f"tools/list took more than {self.list_seconds:g} s") from None
             calls: dict[str, list[TriedCall]] = {}
-            if self.try_seconds:
+            if call is not None:
+                done = await called(session, *call, self.list_seconds, LONGEST_RESULT)
+                calls = {call[0]: [done]} if done is not None else {}
+            elif self.try_seconds:
                 folder = next(iter(server.folders), HOME)
                 contained = not (self.network or server.url)
                 calls = await tried(session, tools, folder, contained=contained, seconds=self.try_seconds)

@@ -41,7 +41,7 @@ async def tried(
             left = min(CALL_SECONDS, end - loop.time())
             if left <= 0:
                 return found
-            call = await _call(session, tool["name"], arguments, left)
+            call = await called(session, tool["name"], arguments, left)
             if call is None:
                 return found
             calls.append(call)
@@ -49,7 +49,9 @@ async def tried(
     return found
 
 
-async def _call(session: ClientSession, name: str, arguments: dict[str, Any], seconds: float) -> TriedCall | None:
+async def called(
+    session: ClientSession, name: str, arguments: dict[str, Any], seconds: float, longest: int = LONGEST
+) -> TriedCall | None:
     """One call; None when the server is no more."""
     from mcp import MCPError
 
@@ -62,14 +64,14 @@ async def _call(session: ClientSession, name: str, arguments: dict[str, Any], se
     except MCPError as error:
         if "closed" in str(error).lower():
             return None
-        return TriedCall(arguments=text, result=str(error)[:LONGEST], error="refused")
+        return TriedCall(arguments=text, result=str(error)[:longest], error="refused")
     except (RuntimeError, ValueError) as error:  # the answer does not meet what the tool declares
-        return TriedCall(arguments=text, result=str(error)[:LONGEST], error="invalid_result")
+        return TriedCall(arguments=text, result=str(error)[:longest], error="invalid_result")
     said = result.model_dump(mode="json", by_alias=True, exclude_unset=True)
     shown = (
         dump(said["structuredContent"]) if said.get("structuredContent") is not None else _texts(said.get("content"))
     )
-    return TriedCall(arguments=text, result=shown[:LONGEST], error="tool_error" if said.get("isError") else "")
+    return TriedCall(arguments=text, result=shown[:longest], error="tool_error" if said.get("isError") else "")
 
 
 def _texts(content: Any) -> str:

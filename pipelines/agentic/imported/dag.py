@@ -13,13 +13,14 @@ from typing import Any, ClassVar
 import apache_beam as beam
 from apache_beam.metrics import Metrics
 from tokenmill.inference.call import Ask
+from tokenmill.pipelines.runs.options import server_store
 from tokenmill.pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
 from tokenmill.pipelines.transforms.flow import Flow
 from tokenmill.pipelines.transforms.rollout import Accepted, Rollout, Several
 from tokenmill.schemas.agentic import Agent, AgentTask, RefusedAgent, RefusedTask
 from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.tools_repo.domains.folder import DomainFolder
-from tokenmill.tools_repo.domains.host import Host
+from tokenmill.tools_repo.domains.hosts import shared
 from tokenmill.tools_repo.domains.imports import TaskInvalid, agent_of, task_of
 from tokenmill.tools_repo.sandbox.base import Sandbox
 
@@ -41,7 +42,7 @@ class ImportAgent:
             ValueError: a tool cannot be offered to a model.
             tokenmill.tools_repo.domains.host.HostBroken: the code does not load.
         """
-        described = await Host.shared(folder, self.sandbox).describe()
+        described = await shared(folder, self.sandbox, server_store()).describe()
         return Accepted(agent_of(folder, described, self.policy))
 
     def failed(self, folder: DomainFolder, error: str, message: str) -> FailedRow:
@@ -78,7 +79,7 @@ class ImportTask:
 
     async def __call__(self, element: TaskOf, _: Ask) -> Several:
         """Raises: tokenmill.tools_repo.domains.host.HostBroken: the domain's code does not run."""
-        host = Host.shared(element.folder, self.sandbox)
+        host = shared(element.folder, self.sandbox, server_store())
         described = await host.describe()
         agent = _agents.get((element.folder, self.policy))
         if agent is None:

@@ -11,9 +11,10 @@ import orjson
 from tokenmill.inference.call import Ask
 from tokenmill.pipelines.agentic.trajectories.worlds import DOMAIN, circumstances
 from tokenmill.pipelines.runs.errors import UsageError
+from tokenmill.pipelines.runs.options import server_store
 from tokenmill.schemas.agentic import AgentTask
 from tokenmill.tools_repo.domains.folder import DomainFolder, DomainInvalid
-from tokenmill.tools_repo.domains.host import Host
+from tokenmill.tools_repo.domains.hosts import shared
 from tokenmill.tools_repo.domains.world import DomainWorld
 from tokenmill.tools_repo.sandbox.base import Sandbox, SandboxUnavailable
 from tokenmill.tools_repo.sandbox.bubblewrap import Bubblewrap
@@ -42,7 +43,7 @@ class DomainWorlds:
         folder = next((folder for folder in self.folders if folder.name in agent.domains), None)
         if folder is None:
             raise ValueError(f"task {task.id}: --domain names no folder of the domain {', '.join(agent.domains)}")
-        host = Host.shared(folder, self.sandbox)
+        host = shared(folder, self.sandbox, server_store())
         return DomainWorld(
             host,
             await host.describe(),

@@ -17,7 +17,7 @@ from tokenmill.pipelines.runs.errors import UsageError
 from tokenmill.pipelines.runs.inputs import InputFile, Inputs
 from tokenmill.pipelines.runs.job import Counted, Job, Plan
 from tokenmill.pipelines.runs.launch import Command, one
-from tokenmill.pipelines.runs.options import default_cache, of_data
+from tokenmill.pipelines.runs.options import of_data, server_store
 from tokenmill.pipelines.tools.curation import Curation, JudgeOnlyOptions, curation
 from tokenmill.pipelines.tools.harvest.dag import HarvestTools, build
 from tokenmill.schemas.flags import flag, more_than_zero, positive, shaping
@@ -96,7 +96,7 @@ def job(options: HarvestOptions) -> Job:
             raise UsageError(str(error)) from None
     harvester = Harvester(
         sandbox,
-        Path(options.store or Path(default_cache()).with_name("servers")),
+        Path(options.store or server_store()),
         start_seconds=options.server_seconds,
         list_seconds=options.server_seconds,
         network=options.network,

@@ -94,7 +94,7 @@ def scenario(reason, *actions, **more):
     return {"user_scenario": {"instructions": told}, "evaluation_criteria": criteria, **more}
 
 
-def action(name, requestor="assistant", **arguments):
+def action(name, requestor="assistant", /, **arguments):
     return {"name": name, "arguments": arguments, "requestor": requestor}
 
 
