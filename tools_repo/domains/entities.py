@@ -42,7 +42,7 @@ def inferred(state: State) -> str:
 
 def _identifier(records: Mapping[str, Any]) -> str:
     """The property in which every record repeats its own identifier."""
-    first = next(iter(records.values()), {})
+    first: dict[str, Any] = next(iter(records.values()), {})
     for name, value in first.items():
         if isinstance(value, str) and all(record.get(name) == key for key, record in records.items()):
             return name

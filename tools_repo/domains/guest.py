@@ -126,7 +126,9 @@ def described(name: Any, function: Any, skip: Any) -> Any:
     """A tool as an element of an MCP `tools/list`."""
     hints = _hints(function)
     does, told = docstring(function.__doc__)
-    properties, required, defs = {}, [], {}
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    defs: dict[str, Any] = {}
     for parameter in list(inspect.signature(function).parameters.values())[skip:]:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
@@ -142,7 +144,7 @@ def described(name: Any, function: Any, skip: Any) -> Any:
     inputs = {"type": "object", "properties": properties, "required": required, **({"$defs": defs} if defs else {})}
     kind = getattr(function, KIND, None)
     kind = kind.value if isinstance(kind, enum.Enum) else kind
-    hint = {"read": True, "think": True, "generic": True, "write": False}.get(kind)
+    hint = {"read": True, "think": True, "generic": True, "write": False}.get(str(kind))
     return {
         "name": name,
         "description": does,
@@ -286,6 +288,7 @@ def resolve(where: Any, name: Any) -> Any:
     if place.endswith(".py"):
         path = pathlib.Path(name, place)
         spec = importlib.util.spec_from_file_location(re.sub(r"\W", "_", path.stem), path)
+        assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
         spec.loader.exec_module(module)

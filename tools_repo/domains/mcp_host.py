@@ -80,8 +80,9 @@ class McpHost:
                     data = Path(place, "data")
                     await asyncio.to_thread(lay_out, state[FILES], data)
                     mount = Mount(str(data), DATA, writable=True)
+                    call = (tool, dict(arguments)) if tool is not None else None
                     try:
-                        found = await self.harvester.harvest(self.server, (mount,), tool and (tool, dict(arguments)))
+                        found = await self.harvester.harvest(self.server, (mount,), call)
                     except HarvestFailed as error:
                         if attempt + 1 < _ATTEMPTS and error.error == "timeout":
                             continue
