@@ -186,7 +186,7 @@ async def _play(agent: Agent, task: Mapping[str, Any], actions: Any, host: Runs,
     prepared += [
         {"side": _side(c.get("requestor")), "tool": c["name"], "arguments": c.get("arguments") or {}} for c in history
     ]
-    given = {AGENT: data.get("agent_data"), USER: data.get("user_data")}
+    given: dict[str, Any] = {AGENT: data.get("agent_data"), USER: data.get("user_data")}
     if prepared or any(given.values()):
         sides = {side: values for side, values in given.items() if side in described.tools}
         before = changed(before, await host.prepare(sides, prepared))

@@ -154,7 +154,8 @@ def _local(name: str, words: Sequence[str], program: str) -> dict[str, Any]:
     for place in (path, str(Path(path).resolve())):  # an interpreter's libraries lie beside its bin/
         if not _covered(place):
             folder = Path(place).parent
-            seen.append(str(folder.parent if folder.name == "bin" else folder))
+            prefix = program.startswith(_INTERPRETERS) and folder.name == "bin" and (folder.parent / "lib").is_dir()
+            seen.append(str(folder.parent if prefix else folder))
     return {"command": [path, *words[1:]], "mounts": list(dict.fromkeys(seen))}
 
 

@@ -90,8 +90,8 @@ class ImportTask:
             return Several([self.failed(element, error.reason, str(error))])
 
     def failed(self, element: TaskOf, error: str, message: str) -> FailedRow:
-        where = {"source_file": element.folder.tasks, "source_row": element.number}
-        return failed_row(element.id, "import", error, message, str(element.task)[:300], **where)
+        file, text = element.folder.tasks, str(element.task)[:300]
+        return failed_row(element.id, "import", error, message, text, source_file=file, source_row=element.number)
 
 
 def build(step: ImportAgent | ImportTask, given: Sequence[Any], flow: Flow) -> None:

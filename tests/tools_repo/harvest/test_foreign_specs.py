@@ -3,6 +3,7 @@
 import asyncio
 import http.server
 import json
+import sys
 import threading
 
 import pytest
@@ -116,10 +117,12 @@ def test_what_cannot_be_run_in_a_sandbox_is_refused_and_told(entry, words):
         read_entry("one", entry)
 
 
-def test_a_program_of_this_machine_sees_the_folder_of_its_script_alone(tmp_path):
+def test_a_program_of_this_machine_sees_its_script_and_its_interpreter_alone(tmp_path):
     script = tmp_path / "server.py"
     script.write_text("")
-    assert read_entry("one", {"command": "python3", "args": [str(script), "/home/me"]}).mounts == (str(tmp_path),)
+    assert read_entry("one", {"command": "/bin/sh", "args": [str(script), "/home/me"]}).mounts == (str(tmp_path),)
+    seen = read_entry("one", {"command": sys.executable, "args": [str(script), "/home/me"]}).mounts
+    assert seen[0] == str(tmp_path) and set(seen[1:]) <= {sys.prefix, sys.base_prefix}
 
 
 @pytest.mark.parametrize("key", ["mcpServers", "servers", "context_servers"])
