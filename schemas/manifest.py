@@ -64,6 +64,9 @@ class Manifest:
     spent: dict[str, Any] = field(default_factory=dict)
     """`{"tokens": n, "shared": bool}`: tokens billed over all invocations, interrupted ones too, as the ledger beside the
     answers has it; where `shared`, by all stages of a chain up to this one. Empty where no ledger was kept."""
+    corpus: dict[str, Any] | None = None
+    """Where the rows are a corpus, by domain `{"read": n, "failed": n, "refused": {check: n}, "kept": n, "tokens": n}`, and
+    pieces of personal data `masked` by kind; None for other rows."""
     benchmarks: dict[str, dict[str, int]] | None = None
     """By benchmark that `--decontaminate` names, `{"items": n, "too_short": n, "refused": n}`: its items, those of them that are
     too short to be looked for, and the rows refused for holding one; None where none was named."""

@@ -71,6 +71,20 @@ def test_every_row_ends_in_one_place_with_its_reason(sources, tmp_path):
     assert sorted(row["error"] for row in failed) == [
         "extraction_timeout", "extraction_timeout", "no_main_text", "too_long", "unreadable_file",
     ]  # fmt: skip
+    figures = manifest(out)["corpus"]
+    web_figures = figures["domains"]["web"]
+    assert (
+        web_figures["read"] == 17
+        and web_figures["failed"] == 5
+        and figures["masked"]["email"] >= web_figures["kept"] > 0
+    )
+    for domain, of in figures["domains"].items():
+        mine = [row for row in kept if row["domain"] == domain]
+        assert of["kept"] == len(mine) and of["tokens"] == sum(row["tokens"] for row in mine)
+        assert of["read"] == of["kept"] + sum(of["refused"].values()) + of["failed"]
+    card = (out / "README.md").read_text()
+    assert "### By domain" in card and "| web | 17 | 5 |" in card and "Personal data masked" in card
+    assert "made by a language model" not in card
     told = {row["reason"] for row in refused}
     assert {"false_statement", "does_not_parse"} <= told and all(row["verdicts"][-1]["detail"] for row in refused)
     web = [row for row in kept if row["domain"] == "web"]

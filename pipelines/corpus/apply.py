@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import Metrics
+from tokenmill.pipelines.corpus.funnel import count_kept, count_refused
 from tokenmill.pipelines.corpus.portions import BATCH, Decision, clean_file, portion_of, row_of
 from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.transforms import DATA, NAMESPACE, REJECTED
@@ -59,9 +60,11 @@ class _Apply(beam.DoFn):
             made = decided(document, decisions.get(row, ()))
             if isinstance(made, RefusedDocument):
                 self.dropped.inc()
+                count_refused(made)
                 yield beam.pvalue.TaggedOutput(REJECTED, made)
             else:
                 self.kept.inc()
+                count_kept(made)
                 yield made
 
 

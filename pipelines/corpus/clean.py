@@ -12,6 +12,7 @@ import apache_beam as beam
 import pyarrow.parquet as pq
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import Metrics
+from tokenmill.pipelines.corpus.funnel import count_failed, count_read, count_refused
 from tokenmill.pipelines.corpus.pages import rows_of
 from tokenmill.pipelines.corpus.parse import CorpusParser, FoundDocument
 from tokenmill.pipelines.corpus.portions import BATCH, Candidate, Portion, Sign, clean_file, row_key
@@ -91,8 +92,10 @@ class _Clean(beam.DoFn):
                         rows, held = rows + len(held), []
                 elif isinstance(outcome, RefusedDocument):
                     Metrics.counter(NAMESPACE, REJECTED).inc()
+                    count_refused(outcome)
                     yield beam.pvalue.TaggedOutput(REJECTED, outcome)
                 else:
+                    count_failed(outcome.source_file)
                     yield beam.pvalue.TaggedOutput(FAILED, outcome)
             yield from self._flush(writer, portion.number, rows, held)
         replace_file(part, path)  # an earlier attempt of this bundle may have got this far
@@ -115,6 +118,7 @@ class _Clean(beam.DoFn):
                     place: dict[str, Any] = {"source_id": error.id, "source_file": piece.name, "source_row": number}
                     yield failed_row(id, "read", error.error, str(error), error.excerpt, **place)
             read.inc(count)
+            count_read(piece.name, count)
             if self.per_file:
                 Metrics.counter(NAMESPACE, f"read from {piece.name}").inc(count)
 

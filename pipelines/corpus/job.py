@@ -16,6 +16,7 @@ from tokenmill.judges.corpus.plain import Languages, Toxicity, word_list
 from tokenmill.judges.form.language import UNDETERMINED, code
 from tokenmill.pipelines.corpus import Corpus, build
 from tokenmill.pipelines.corpus.deciding import Deciding, DecidingOptions
+from tokenmill.pipelines.corpus.funnel import funnel
 from tokenmill.pipelines.corpus.inputs import find_sources
 from tokenmill.pipelines.corpus.licences import POLICIES, Licenses
 from tokenmill.pipelines.corpus.mixing import MixingOptions, mix
@@ -135,7 +136,7 @@ def job(options: CorpusOptions) -> Job:
         prompts=(),
         config={**shaping(options), **_config(screen), **(deciding.config if deciding else {})},
         benchmarks=kept_out,
-        measured=lambda counters: {"strata": strata(counters)},
+        measured=lambda counters: {"strata": strata(counters), **funnel(counters)},
         found=find_sources(options.input, limit=options.limit),
         packages=(*PACKAGES, "resiliparse", "fastwarc", "google-re2", "numpy"),
     )

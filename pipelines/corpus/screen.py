@@ -21,6 +21,7 @@ from tokenmill.judges.corpus.words import Words
 from tokenmill.judges.form.language import UNDETERMINED, code, detect
 from tokenmill.pipelines.corpus.apply import refused
 from tokenmill.pipelines.corpus.extraction import SECONDS, NotExtracted, extract
+from tokenmill.pipelines.corpus.funnel import count_masked
 from tokenmill.pipelines.corpus.licences import Licenses
 from tokenmill.pipelines.corpus.parse import FoundDocument, with_text
 from tokenmill.pipelines.corpus.portions import Candidate
@@ -131,8 +132,7 @@ class Screen:
         text, counts = self.personal(document.text) if self.personal else (document.text, {})
         if not counts:
             return Candidate(document, words, source_text)
-        for kind, count in counts.items():
-            Metrics.counter(NAMESPACE, f"masked {kind}").inc(count)
+        count_masked(counts)
         masked = dataclasses.replace(document, text=text, masked=sum(counts.values()), tokens=count_tokens(text))
         return Candidate(masked, Words(text), source_text)
 

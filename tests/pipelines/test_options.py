@@ -57,7 +57,9 @@ FIELDS = {
     "engines": [],
     "outcomes": [("timeout=0.05", ["timeout=0.05"])],
     "licenses": [("by", ["by"])],
-    "mixture": [("web=1", ["web=1"])],
+    **{name: [] for name in ("mixture", "annealing", "long_context")},  # each goes with a number of tokens
+    **{name: [] for name in ("tokens", "annealing_tokens", "long_tokens")},
+    "long_length": [(4096, ["4096"])],
     "quality": [("a.npz:0.5", ["a.npz:0.5"])],
     "near_duplicate": [(0.8, ["0.8"])],
     "levels": [("decline=0.5", ["decline=0.5"])],

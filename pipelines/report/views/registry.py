@@ -7,10 +7,12 @@ from dataclasses import fields
 import pyarrow as pa
 from tokenmill.pipelines.report.views.agentic import AgentView, DomainView, EngineView, TaskView
 from tokenmill.pipelines.report.views.base import View
+from tokenmill.pipelines.report.views.corpus import CorpusView
 from tokenmill.pipelines.report.views.texts import TextView
 from tokenmill.pipelines.report.views.tools import ToolView
 from tokenmill.pipelines.report.views.trajectories import TrajectoryView
 from tokenmill.schemas.agentic import Agent, AgentTask, Domain, Trajectory
+from tokenmill.schemas.corpus import CorpusDocument
 from tokenmill.schemas.engines import Engine
 from tokenmill.schemas.generation import Generation
 from tokenmill.schemas.knowledge import Rephrasing
@@ -21,6 +23,7 @@ VIEWS: dict[type, View] = {
     Rephrasing: TextView(),
     LearningNote: TextView(),
     Generation: TextView(),
+    CorpusDocument: CorpusView(),
     ToolSpec: ToolView(),
     Domain: DomainView(),
     Engine: EngineView(),
