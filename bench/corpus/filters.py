@@ -27,9 +27,15 @@ from tokenmill.judges.corpus.words import Words
 from tokenmill.judges.form.language import detect
 from tokenmill.pipelines.corpus.extraction import NotExtracted, extract
 from tokenmill.pipelines.corpus.parse import CorpusParser
+from tokenmill.pipelines.corpus.screen import Check
 from tokenmill.schemas.corpus import CorpusDocument
 
-CHECKS = {"gopher_quality": GopherQuality(), "gopher_repetition": GopherRepetition(), "c4": C4(), "fineweb": FineWeb()}
+CHECKS: dict[str, Check] = {
+    "gopher_quality": GopherQuality(),
+    "gopher_repetition": GopherRepetition(),
+    "c4": C4(),
+    "fineweb": FineWeb(),
+}
 CHARACTERS = 3000
 _SHOWN = 5
 

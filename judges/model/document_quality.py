@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from tokenmill.inference.call import Ask, Message
 from tokenmill.inference.structured import ask_json
@@ -35,6 +36,6 @@ class DocumentQuality:
         Raises:
             tokenmill.inference.errors.RowError: the model cannot be brought to answer.
         """
-        sampling = {"seed": self.seed, "temperature": 0.0, "max_tokens": self.max_tokens}
+        sampling: dict[str, Any] = {"seed": self.seed, "temperature": 0.0, "max_tokens": self.max_tokens}
         answer = await ask_json(ask, self.messages(text), SCHEMA, to="writer", **sampling)
         return answer.value["score"], " ".join(answer.value["why"].split())[:300]

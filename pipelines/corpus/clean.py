@@ -128,9 +128,7 @@ class _Clean(beam.DoFn):
             Metrics.counter(NAMESPACE, FAILED).inc()
         return outcome
 
-    def _flush(
-        self, writer: pq.ParquetWriter, portion: int, first: int, held: Sequence[Candidate]
-    ) -> Iterator[beam.pvalue.TaggedOutput]:
+    def _flush(self, writer: pq.ParquetWriter, portion: int, first: int, held: Sequence[Candidate]) -> Iterator[Any]:
         if not held:
             return
         writer.write_table(to_table([one.document for one in held], CorpusDocument))

@@ -104,7 +104,8 @@ def _pages(stream: _Stream) -> Iterator[WarcRecord]:
 
     kinds = WarcRecordType.response | WarcRecordType.resource | WarcRecordType.conversion
     try:
-        yield from ArchiveIterator(stream, record_types=kinds, parse_http=True, auto_decode="content")
+        whole: Any = stream  # it is asked for no more than `read` and `tell`
+        yield from ArchiveIterator(whole, record_types=kinds, parse_http=True, auto_decode="content")
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # of Rust, and no Exception
             raise

@@ -35,7 +35,7 @@ def decoded(page: bytes, charset: str) -> str:
                 rest.split(b'"')[0].split(b"'")[0].split(b">")[0].split(b";")[0].decode("ascii", "replace").strip()
             )
     if not charset or charset in ("utf-8", "utf8", "none"):
-        charset = detect_encoding(page, html5_compatible=True)
+        charset = detect_encoding(page, html5_compatible=True) or "utf-8"
     try:
         return bytes_to_str(page, charset, errors="replace")
     except (LookupError, UnicodeError):
