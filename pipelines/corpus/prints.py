@@ -4,6 +4,7 @@ from there, some columns at a time, and shuffles records of 16 bytes in their pl
 from __future__ import annotations
 
 import io
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -127,7 +128,7 @@ class _Write(beam.DoFn):
         path = FileSystems.join(self.folder, "prints", f"portion-{portion:08d}-{first:08d}.npz")
         made = io.BytesIO()
         np.savez(made, first=np.array(first), **columns)  # type: ignore[arg-type]  # no column is called allow_pickle
-        part = f"{path}.part-{id(self)}"
+        part = f"{path}.part-{uuid.uuid4().hex}"
         with (
             room_for(path),
             FileSystems.create(part, "application/octet-stream", compression_type="uncompressed") as file,
