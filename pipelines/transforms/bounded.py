@@ -130,8 +130,11 @@ def parquet_values(
     batch = _BATCH
     for group in groups:
         for number in range(metadata.num_columns):
-            chunk = metadata.row_group(group).column(number)
-            path = chunk.path_in_schema
+            chunk, path = metadata.row_group(group).column(number), metadata.schema.column(number).path
+            if (
+                chunk.path_in_schema != path
+            ):  # pages are read by the schema: what is checked by another name is not what is read
+                raise ValueError(f"its footer calls the column {path!r} {chunk.path_in_schema!r} elsewhere")
             if path.split(".")[0] not in chosen and path not in chosen:
                 continue
             _check_chunk(chunk)

@@ -281,6 +281,15 @@ def test_parquet_with_every_byte_of_its_footer_changed():
     assert refused > len(footer)
 
 
+def test_parquet_whose_footer_gives_a_column_two_names():
+    """The bomb under the other name was not looked at, and another file of the kind ended in a KeyError."""
+    content = bytearray(_parquet(pa.table({"text": ["one", "another"]})))
+    place = content.rindex(b"text", 0, content.rindex(b"ARROW:schema"))
+    content[place : place + 4] = b"tax\x00"
+    with pytest.raises(ValueError, match="calls the column 'text'"):
+        list(parquet_values(io.BytesIO(content), None, None, 1000))
+
+
 def test_gzip_that_is_none_and_gzip_cut_off(read):
     assert read("a.jsonl.gz", b"\x1f\x8b" + b"\x00" * 50).code == 2
     ended = read("b.jsonl.gz", gzip.compress(lines(*documents(60, 3)))[:-400])
