@@ -1,7 +1,7 @@
 """Run every attack of `tests/redteam`, those that take minutes too, and count what held, by group.
 
     python -m tokenmill.bench.redteam                          # all of them: some twenty minutes on two cores
-    python -m tokenmill.bench.redteam --report FILE --write    # the table of the documentation, from a run's report
+    python -m tokenmill.bench.redteam --report FILE... --write    # the table of the documentation, from reports of runs
 
 As root each attack on the sandbox and on worlds is tried as root and as an ordinary user, in every sandbox that the machine
 has. An attack is one named program, file, answer or folder, however often it is tried. Returns 1 if one does not hold.
@@ -63,10 +63,15 @@ def attack_of(module: str, name: str) -> str:
     return f"{module}:{test}[{'-'.join(parts)}]"
 
 
-def counted(report: Path) -> dict[str, Count]:
-    """Counts by group, from a JUnit report of our own run."""
+def counted(reports: list[Path]) -> dict[str, Count]:
+    """Counts by group, from JUnit reports of our own runs; what stands in several counts as the last says."""
     counts: dict[str, Count] = defaultdict(Count)
-    for case in ElementTree.parse(report).getroot().iter("testcase"):
+    cases = {
+        (case.get("classname"), case.get("name")): case
+        for report in reports
+        for case in ElementTree.parse(report).getroot().iter("testcase")
+    }
+    for case in cases.values():
         module = case.get("classname", "").rpartition(".")[2]
         group = next((name for name, (pattern, _) in GROUPS.items() if re.fullmatch(pattern, module)), None)
         if group is None:
@@ -110,12 +115,12 @@ def write(text: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--report", type=Path, metavar="FILE", help="count an earlier run's JUnit report")
+    parser.add_argument("--report", type=Path, nargs="+", metavar="FILE", help="count JUnit reports of earlier runs")
     parser.add_argument("--write", action="store_true", help="into docs/guide/security.md")
     parser.add_argument("more", nargs="*", help="given on to pytest, such as -n 2 after --")
     flags = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        report = flags.report or Path(folder, "report.xml")
+        report = Path(folder, "report.xml")
         if flags.report is None:
             command = [
                 sys.executable,
@@ -129,7 +134,7 @@ def main() -> int:
                 *flags.more,
             ]
             subprocess.run(command, cwd=ROOT, check=False)
-        counts = counted(report)
+        counts = counted(flags.report or [report])
     print(table(counts))
     failed = [name for count in counts.values() for name in count.failed]
     print("\n".join(f"does not hold: {name}" for name in failed) or "all hold")

@@ -185,15 +185,19 @@ def test_zstd_with_a_window_of_two_gigabytes(tmp_path):
     assert (rows, errors) == (1, {"unreadable_file": 1}) and mib < 100
 
 
-def test_line_of_a_gigabyte_with_a_limit_on_rows(tmp_path, monkeypatch):
+def test_line_of_a_gigabyte_with_a_limit_on_rows(tmp_path):
     """With --limit lines are counted before the run: none is held for that."""
     from tokenmill.pipelines.runs import inputs
 
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(b"x" * 30_000_000 + b"\n" + lines(GOOD)))
     held = []
-    monkeypatch.setattr(inputs, "raw_rows", lambda p, c, most: held.append(most) or raw_rows(p, c, most))
-    assert inputs.find([str(path)], limit=2).rows == 2 and max(held) <= 1 << 20
+
+    def read(piece, columns, most):
+        held.append(most)
+        return raw_rows(piece, columns, most)
+
+    assert inputs.find([str(path)], limit=2, read=read).rows == 2 and max(held) <= 1 << 20
 
 
 # Lies and broken forms: every row ends somewhere, with its reason.
