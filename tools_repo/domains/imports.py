@@ -109,7 +109,7 @@ def tasks_in(folder: DomainFolder) -> list[dict[str, Any]]:
     """
     if not folder.tasks:
         return []
-    tasks = read_json(folder.tasks)
+    tasks: Any = read_json(folder.tasks)
     tasks = tasks.get("tasks") if isinstance(tasks, dict) else tasks
     return tasks if isinstance(tasks, list) else [tasks]
 

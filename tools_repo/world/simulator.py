@@ -23,6 +23,7 @@ from tokenmill.schemas.answer_schema import record
 from tokenmill.schemas.json_schema import validator_for
 from tokenmill.schemas.tools import ToolSpec, dump
 from tokenmill.tools_repo.world.ask_checked import REPAIR, CheckFailed, ask_checked
+from tokenmill.tools_repo.world.call_checks import NOT_FOUND
 from tokenmill.tools_repo.world.consistency import disagreements
 from tokenmill.tools_repo.world.entities import EntityModel, State
 from tokenmill.tools_repo.world.outcomes import CERTAIN, Odds, error
@@ -105,8 +106,15 @@ class Simulator(StatefulWorld):
         messages = self._messages(spec, arguments, state, stale)
         schema = answer_schema(spec.output_schema)
 
+        doubted: list[str] = []
+
         def check(answer: Any) -> tuple[Any, State, str]:
-            return self._checked(spec, arguments, state, answer)
+            checked = self._checked(spec, arguments, state, answer)
+            # What is only unlikely is asked about once: the model may insist.
+            if not doubted and (doubt := self._doubt(spec, arguments, state, checked)):
+                doubted.append(doubt)
+                raise ValueError(doubt)
+            return checked
 
         try:
             result, after, code = await ask_checked(
@@ -176,6 +184,21 @@ class Simulator(StatefulWorld):
             raise ValueError(f"the result does not agree with the state: {'; '.join(wrong)}")
         return result, after, ""
 
+    def _doubt(self, spec: ToolSpec, arguments: dict[str, Any], state: State, checked: tuple[Any, State, str]) -> str:
+        """What speaks against an answer that breaks no rule; empty for nothing."""
+        _, after, code = checked
+        named = self.checks.kinds_named(spec.name, arguments, state)
+        if code == NOT_FOUND and named and not _searches(arguments, named):
+            found = ", ".join(f"{kind} {name}" for kind, names in named.items() for name in names)
+            return f"{code}, but the state has {found}: if the call is about something else that is missing, say what"
+        if not code and after is state and set(spec.semantics.writes) & self.entities.kinds.keys():
+            writes = ", ".join(spec.semantics.writes)
+            return (
+                f"the call succeeds, and {spec.name} changes {writes}, but the patch is empty: give the change, an error_code, "
+                "or the same answer again if everything is as the call asks for already"
+            )
+        return ""
+
     def _after(self, spec: ToolSpec, state: State, patch: list[dict[str, Any]]) -> State:
         if not patch:
             return state
@@ -196,6 +219,12 @@ class Simulator(StatefulWorld):
         if allowed and (beyond := sorted({kind for kind, _ in changed} - allowed)):
             raise ValueError(f"{spec.name} may change only {', '.join(sorted(allowed))}, not {', '.join(beyond)}")
         return after if changed else state
+
+
+def _searches(arguments: dict[str, Any], named: dict[str, list[str]]) -> bool:
+    """Whether a call asks for more than the records that it names, any of which may be what is not found."""
+    told = {name for names in named.values() for name in names}
+    return any(not (isinstance(value, str) and value in told) for value in arguments.values())
 
 
 def describe(spec: ToolSpec) -> str:

@@ -181,3 +181,28 @@ def test_the_output_schema_binds_the_answer_where_it_stands_by_itself():
     assert answer_schema(LIST.output_schema)["properties"]["result"]["anyOf"][0]["required"] == ["orders"]
     assert answer_schema('{"$ref": "#/$defs/a", "$defs": {"a": {}}}')["properties"]["result"] == {}
     assert answer_schema(GET.output_schema)["properties"]["result"] == {}
+
+
+MISSING = {"error_code": "not_found", "error_message": "There is no such order."}
+
+
+@pytest.mark.parametrize(
+    ("call", "unlikely", "right", "words"),
+    [
+        ("cancel_order", {"result": {}}, RIGHT, "the patch is empty"),
+        ("get_order", MISSING, {"result": ORDER}, "the state has Order ORD-10"),
+    ],
+)
+def test_what_is_unlikely_is_asked_about_once_and_may_be_insisted_on(call, unlikely, right, words):
+    ask, world, go = simulate([answer(**unlikely), answer(**right)], [(call, {"order_id": "ORD-10"})])
+    (result,) = go()
+    assert not result.error and words in ask.asked[1]["messages"][-1]["content"]
+    ask, world, go = simulate([answer(**unlikely), answer(**unlikely)], [(call, {"order_id": "ORD-10"})])
+    (result,) = go()
+    assert len(ask.asked) == 2 and result.error == unlikely.get("error_code", "") and world.state == STATE
+
+
+def test_a_search_may_find_nothing():
+    ask, _, go = simulate([answer(result={"orders": []})], [("list_orders", {"customer_id": "CUS-1"})])
+    go()
+    assert len(ask.asked) == 1
