@@ -96,7 +96,7 @@ def test_code_is_written_in_a_sandbox_and_decided_by_hidden_tests(tmp_path, run)
     tests = next(v for v in refused[0]["verdicts"] if v["criterion"] == "tests")
     assert tests["score"] == 0 and not tests["passed"]
     loaded = datasets.load_dataset(str(out), cache_dir=str(tmp_path / "hf"))["train"]
-    assert json.loads(loaded[0]["messages"][2]["tool_calls"][0]["function"]["arguments"]) == {"path": "solution.py"}
+    assert loaded[0]["messages"][2]["tool_calls"][0]["function"]["arguments"] == {"path": "solution.py"}
     assert "call_limit" in stdout
 
 
