@@ -20,7 +20,7 @@ from tokenmill.bench.servers.scripted import ScriptedServer
 from tests.outputs import manifest, rows
 
 ROOT = Path(__file__).resolve().parent.parent
-OUTSIDE = ("tests", "examples", "docs")
+OUTSIDE = ("deploy", "tests", "examples", "docs")
 """Top-level folders of the repository that are no part of the package."""
 
 pytestmark = pytest.mark.skipif(not (ROOT / ".git").exists(), reason="what belongs to the package is what git has")

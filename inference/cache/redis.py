@@ -313,7 +313,8 @@ class RedisCache(BatchedCache):
 
     async def told(self, attempt: str) -> dict[bytes, bytes]:
         """The last figures of every worker of an attempt."""
-        return await self._insist(lambda client: client.hgetall(f"{self._run}:told:{attempt}"))
+        figures: Any = await self._insist(lambda client: client.hgetall(f"{self._run}:told:{attempt}"))
+        return dict(figures)
 
     async def say_stopped(self, attempt: str, why: bytes) -> None:
         """Leave word of why an attempt ends; the first reason stands."""
@@ -322,7 +323,8 @@ class RedisCache(BatchedCache):
 
     async def why_stopped(self, attempt: str) -> bytes | None:
         """What a worker of the attempt has left word of."""
-        return await self._insist(lambda client: client.get(f"{self._run}:stopped:{attempt}"))
+        why: Any = await self._insist(lambda client: client.get(f"{self._run}:stopped:{attempt}"))
+        return None if why is None else bytes(why)
 
     @property
     def _run(self) -> str:

@@ -16,6 +16,8 @@ from tokenmill.pipelines.corpus.deciding import Deciding
 from tokenmill.pipelines.corpus.portions import portions_of
 from tokenmill.pipelines.corpus.screen import Screen
 from tokenmill.pipelines.corpus.weigh import Weigh
+from tokenmill.pipelines.transforms import DATA
+from tokenmill.pipelines.transforms.counts import COUNTS, keep
 from tokenmill.pipelines.transforms.flow import Flow
 from tokenmill.schemas.corpus import CorpusDocument, RefusedDocument
 
@@ -42,5 +44,8 @@ def build(config: Corpus, flow: Flow) -> None:
     )
     decisions = cleaned.prints | "Decide" >> config.deciding.decide(flow.folder) if config.deciding else None
     kept, dropped = cleaned.portions | "Apply decisions" >> ApplyDecisions(flow.folder, decisions)
-    kept = kept | "Weigh" >> beam.ParDo(Weigh()).with_output_types(CorpusDocument)
+    weighed = kept | "Weigh" >> beam.ParDo(Weigh()).with_outputs(COUNTS, main=DATA)
+    keep(weighed[COUNTS])
+    kept = weighed[DATA]
+    kept.element_type = CorpusDocument
     flow.write(CorpusDocument, RefusedDocument, kept, [cleaned.rejected, dropped], [cleaned.failed])

@@ -10,11 +10,11 @@ import apache_beam as beam
 import pyarrow.parquet as pq
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
-from apache_beam.metrics import Metrics
 from tokenmill.pipelines.corpus.funnel import count_kept, count_refused
 from tokenmill.pipelines.corpus.portions import BATCH, Decision, clean_file, portion_of, row_of
 from tokenmill.pipelines.rollouts.chunking import count_tokens
-from tokenmill.pipelines.transforms import DATA, NAMESPACE, REJECTED
+from tokenmill.pipelines.transforms import DATA, REJECTED
+from tokenmill.pipelines.transforms.counts import COUNTS, Tallying, keep, tally
 from tokenmill.schemas.corpus import CorpusDocument, RefusedDocument, Screening
 
 
@@ -36,18 +36,17 @@ class ApplyDecisions(beam.PTransform[Any, Any]):
         applied = (
             joined
             | "Beside their rows" >> beam.CoGroupByKey()
-            | "Apply" >> beam.ParDo(_Apply(self.folder)).with_outputs(REJECTED, main=DATA)
+            | "Apply" >> beam.ParDo(_Apply(self.folder)).with_outputs(REJECTED, COUNTS, main=DATA)
         )
+        keep(applied[COUNTS])
         applied[DATA].element_type = CorpusDocument
         applied[REJECTED].element_type = RefusedDocument
         return applied[DATA], applied[REJECTED]
 
 
-class _Apply(beam.DoFn):
+class _Apply(Tallying):
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        self.kept = Metrics.counter(NAMESPACE, DATA)
-        self.dropped = Metrics.counter(NAMESPACE, REJECTED)
 
     def process(self, found: tuple[int, dict[str, Iterable[Any]]]) -> Iterator[Any]:
         number, beside = found
@@ -59,11 +58,11 @@ class _Apply(beam.DoFn):
         for row, document in enumerate(read_clean(clean_file(self.folder, number))):
             made = decided(document, decisions.get(row, ()))
             if isinstance(made, RefusedDocument):
-                self.dropped.inc()
+                tally(REJECTED)
                 count_refused(made)
                 yield beam.pvalue.TaggedOutput(REJECTED, made)
             else:
-                self.kept.inc()
+                tally(DATA)
                 count_kept(made)
                 yield made
 

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import apache_beam as beam
 import pyarrow.parquet as pq
 from apache_beam.io.filesystems import FileSystems
-from apache_beam.metrics import Metrics
 from tokenmill.pipelines.corpus.funnel import count_failed, count_read, count_refused
 from tokenmill.pipelines.corpus.pages import rows_of
 from tokenmill.pipelines.corpus.parse import CorpusParser, FoundDocument
 from tokenmill.pipelines.corpus.portions import BATCH, Candidate, Portion, Sign, clean_file, row_key
 from tokenmill.pipelines.corpus.screen import Screen
-from tokenmill.pipelines.transforms import FAILED, NAMESPACE, REJECTED
+from tokenmill.pipelines.transforms import FAILED, REJECTED
+from tokenmill.pipelines.transforms.counts import COUNTS, Tallying, keep, tally
 from tokenmill.pipelines.transforms.files import replace_file
 from tokenmill.pipelines.transforms.sinks import room_for
 from tokenmill.pipelines.transforms.sources import COUNTED_FILES, RowUnreadable
@@ -46,7 +46,7 @@ class ExtractAndFilter(beam.PTransform[Any, Any]):
         screen: what is done with each document, and what is asked of it.
         folder: gets the clean files.
         sign: see `Sign`.
-        files: input files in all; few of them have a counter each.
+        files: input files in all; few of them are counted each.
     """
 
     def __init__(self, screen: Screen, folder: str, max_bytes: int, sign: Sign | None = None, files: int = 0) -> None:
@@ -54,7 +54,8 @@ class ExtractAndFilter(beam.PTransform[Any, Any]):
         self.clean = _Clean(screen, folder, max_bytes, sign, files <= COUNTED_FILES)
 
     def expand(self, portions: beam.PCollection[Any]) -> Cleaned:
-        made = portions | beam.ParDo(self.clean).with_outputs(PRINTS, REJECTED, FAILED, main="portions")
+        made = portions | beam.ParDo(self.clean).with_outputs(PRINTS, REJECTED, FAILED, COUNTS, main="portions")
+        keep(made[COUNTS])
         made["portions"].element_type = int
         made[REJECTED].element_type = RefusedDocument
         made[FAILED].element_type = FailedRow
@@ -62,7 +63,7 @@ class ExtractAndFilter(beam.PTransform[Any, Any]):
 
 
 @dataclass
-class _Clean(beam.DoFn):
+class _Clean(Tallying):
     screen: Screen
     folder: str
     max_bytes: int
@@ -91,7 +92,7 @@ class _Clean(beam.DoFn):
                         yield from self._flush(writer, portion.number, rows, held)
                         rows, held = rows + len(held), []
                 elif isinstance(outcome, RefusedDocument):
-                    Metrics.counter(NAMESPACE, REJECTED).inc()
+                    tally(REJECTED)
                     count_refused(outcome)
                     yield beam.pvalue.TaggedOutput(REJECTED, outcome)
                 else:
@@ -102,7 +103,6 @@ class _Clean(beam.DoFn):
         yield portion.number
 
     def _read(self, portion: Portion) -> Iterator[FoundDocument | FailedRow]:
-        read, unreadable = Metrics.counter(NAMESPACE, "read"), Metrics.counter(NAMESPACE, "unreadable")
         parser = CorpusParser()
         for piece in portion.pieces:
             count = 0
@@ -113,19 +113,19 @@ class _Clean(beam.DoFn):
                         raise values
                     yield parser(values, piece.name, number)
                 except RowUnreadable as error:
-                    unreadable.inc()
+                    tally("unreadable")
                     id = error.id or f"{piece.name}:{number}"
                     place: dict[str, Any] = {"source_id": error.id, "source_file": piece.name, "source_row": number}
                     yield failed_row(id, "read", error.error, str(error), error.excerpt, **place)
-            read.inc(count)
+            tally("read", count)
             count_read(piece.name, count)
             if self.per_file:
-                Metrics.counter(NAMESPACE, f"read from {piece.name}").inc(count)
+                tally(f"read from {piece.name}", count)
 
     def _outcome(self, found: FoundDocument) -> Candidate | RefusedDocument | FailedRow:
         outcome = self.screen(found)
         if isinstance(outcome, FailedRow):
-            Metrics.counter(NAMESPACE, FAILED).inc()
+            tally(FAILED)
         return outcome
 
     def _flush(self, writer: pq.ParquetWriter, portion: int, first: int, held: Sequence[Candidate]) -> Iterator[Any]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from apache_beam.metrics import Metrics
-from tokenmill.pipelines.transforms import NAMESPACE
+from tokenmill.pipelines.transforms.counts import tally
 from tokenmill.schemas.corpus import DOMAINS, CorpusDocument, RefusedDocument
 
 _PREFIX, _MASKED = "corpus", "masked"
@@ -14,7 +13,7 @@ _BY = "refused by "
 
 
 def _count(domain: str, what: str, number: int = 1) -> None:
-    Metrics.counter(NAMESPACE, f"{_PREFIX} {domain} {what}").inc(number)
+    tally(f"{_PREFIX} {domain} {what}", number)
 
 
 def count_read(file: str, rows: int) -> None:
@@ -41,7 +40,7 @@ def count_kept(document: CorpusDocument) -> None:
 def count_masked(kinds: Mapping[str, int]) -> None:
     """Personal data of a document."""
     for kind, number in kinds.items():
-        Metrics.counter(NAMESPACE, f"{_MASKED} {kind}").inc(number)
+        tally(f"{_MASKED} {kind}", number)
 
 
 def funnel(counters: Mapping[str, int]) -> dict[str, Any]:

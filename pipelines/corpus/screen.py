@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
-from apache_beam.metrics import Metrics
 from tokenmill.inference.call import Ask
 from tokenmill.judges.corpus.c4 import C4
 from tokenmill.judges.corpus.code import CodeFile
@@ -27,7 +26,7 @@ from tokenmill.pipelines.corpus.parse import FoundDocument, with_text
 from tokenmill.pipelines.corpus.portions import Candidate
 from tokenmill.pipelines.rollouts.chunking import count_tokens
 from tokenmill.pipelines.runs.benchmarks import Benchmarks
-from tokenmill.pipelines.transforms import NAMESPACE
+from tokenmill.pipelines.transforms.counts import tally
 from tokenmill.pipelines.transforms.documents import clean
 from tokenmill.pipelines.transforms.rollout import Accepted, Rejected
 from tokenmill.pipelines.transforms.sources import RowUnreadable
@@ -114,7 +113,7 @@ class Screen:
         if self.benchmarks is not None:
             verdict, hit = self.benchmarks.verdict(words, source_text)
             if hit is not None:
-                Metrics.counter(NAMESPACE, hit.counter).inc()
+                tally(hit.counter)
             yield verdict
 
     def _checks(self, document: CorpusDocument) -> Iterator[Check]:

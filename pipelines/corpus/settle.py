@@ -12,15 +12,14 @@ from typing import Any
 
 import apache_beam as beam
 import numpy as np
-from apache_beam.metrics import Metrics
 from tokenmill.pipelines.corpus.copies import DROP
 from tokenmill.pipelines.corpus.packed import Block, Records, by_portion, by_row, distinct, each, parts
-from tokenmill.pipelines.transforms import NAMESPACE
+from tokenmill.pipelines.transforms.counts import keep
 
 ROUNDS = 8
 OPEN, KEPT, DROPPED = 0, 1, 2
 LEFT_OPEN = "near duplicates left open"
-"""Counter of documents that are kept because their chain is longer than `ROUNDS`."""
+"""Count of documents that are kept because their chain is longer than `ROUNDS`."""
 _EDGE, _STATUS = b"E", b"S"
 _ASKED = np.dtype([*DROP.descr, ("status", "u1")])
 """A pair, and what became of its preferred row."""
@@ -55,6 +54,7 @@ class Settle(beam.PTransform[Any, Any]):
                 | f"Ask {turn}" >> each(ask, True, count=self.count)
             )
         assert settled is not None
+        keep(settled | "Count those left open" >> beam.FlatMapTuple(_left_open))
         return settled | "Dropped" >> each(_dropped)
 
 
@@ -110,11 +110,14 @@ def settle(part: int, blocks: Iterable[bytes]) -> Iterator[Block]:
     yield part, made.tobytes()
 
 
+def _left_open(_: int, records: bytes) -> Iterator[tuple[str, int]]:
+    left = int((np.frombuffer(records, _SETTLED)["status"] == OPEN).sum())
+    if left:
+        yield LEFT_OPEN, left
+
+
 def _dropped(part: int, records: bytes) -> Iterator[Block]:
     settled = np.frombuffer(records, _SETTLED)
-    left = int((settled["status"] == OPEN).sum())
-    if left:
-        Metrics.counter(NAMESPACE, LEFT_OPEN).inc(left)
     chosen = settled[settled["status"] == DROPPED]
     made = np.empty(len(chosen), DROP)
     for name in DROP.names or ():

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import apache_beam as beam
-from apache_beam.metrics import Metrics
-from tokenmill.pipelines.transforms import NAMESPACE
+from tokenmill.pipelines.transforms.counts import Tallying, tally
 from tokenmill.schemas.corpus import CorpusDocument
 
 LENGTHS = (0, *(1 << power for power in range(10, 18)))
@@ -16,22 +13,15 @@ LENGTHS = (0, *(1 << power for power in range(10, 18)))
 _COUNTERS = ("rows in", "tokens in")
 
 
-class Weigh(beam.DoFn):
+class Weigh(Tallying):
     """Documents, as they are; counted on the way."""
-
-    def start_bundle(self) -> None:
-        self._sums: Counter[tuple[str, str]] = Counter()
 
     def process(self, document: CorpusDocument) -> Iterator[CorpusDocument]:
         length = max(least for least in LENGTHS if document.tokens >= least)
         stratum = f"{document.domain} {document.source_rows} {length}"
         for counter, amount in zip(_COUNTERS, (1, document.tokens), strict=True):
-            self._sums[counter, stratum] += amount
+            tally(f"{counter} {stratum}", amount)
         yield document
-
-    def finish_bundle(self) -> None:
-        for (counter, stratum), amount in self._sums.items():
-            Metrics.counter(NAMESPACE, f"{counter} {stratum}").inc(amount)
 
 
 def strata(counters: Mapping[str, int]) -> list[dict[str, Any]]:

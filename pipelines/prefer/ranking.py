@@ -113,7 +113,11 @@ class Prefer:
 
     async def _answer(self, task: PreferenceTask, number: int, ask: Ask) -> str:
         """One answer; empty where it did not come to its end."""
-        params = {"max_tokens": self.answer_tokens, "temperature": self.temperature, "top_p": self.top_p}
+        params: dict[str, Any] = {
+            "max_tokens": self.answer_tokens,
+            "temperature": self.temperature,
+            "top_p": self.top_p,
+        }
         answer = await ask(messages_of(task), attempt=number, seed=self.seed + APART * number, **params)
         return "" if answer.finish_reason == "length" else answer.text.strip()
 

@@ -31,7 +31,6 @@ from tokenmill.pipelines.runs.folder import WORK, OutputFolder
 from tokenmill.pipelines.runs.forkserver import Zygote, ignoring_interrupts, possible
 from tokenmill.pipelines.runs.inputs import Inputs
 from tokenmill.pipelines.runs.job import Job
-from tokenmill.pipelines.transforms import NAMESPACE
 from tokenmill.pipelines.transforms.counts import read_counts
 
 from tokenmill import IMPORT_ROOT
@@ -105,8 +104,8 @@ class Runner:
         pipeline = beam.Pipeline(runner=self._beam_runner(log, zygote), options=self.options)
         job.build(pipeline, models, found.pieces, out.at(WORK), shards)
         try:
-            metrics = run_through(pipeline, state, heed)
-            return metrics | counted(out)
+            run_through(pipeline, state, heed)
+            return counted(out)
         except RunFailed as error:
             if not self.processes:
                 raise
@@ -157,8 +156,8 @@ def _name(result: Any) -> str:
     return "a job"
 
 
-def run_through(pipeline: beam.Pipeline, state: str, heed: Callable[[], None] = lambda: None) -> dict[str, int]:
-    """Run a pipeline to its end; its metrics, those of one name added up.
+def run_through(pipeline: beam.Pipeline, state: str, heed: Callable[[], None] = lambda: None) -> None:
+    """Run a pipeline to its end.
 
     Args:
         state: folder in which workers say what stopped them; empty where there is none.
@@ -182,12 +181,6 @@ def run_through(pipeline: beam.Pipeline, state: str, heed: Callable[[], None] = 
             raise KeyboardInterrupt from None
         heed()
         raise _stopped(error, state) from error
-    metrics: dict[str, int] = {}
-    for metric in result.metrics().query()["counters"]:
-        if metric.key.metric.namespace == NAMESPACE:
-            value = metric.committed if metric.committed is not None else metric.attempted
-            metrics[metric.key.metric.name] = metrics.get(metric.key.metric.name, 0) + (value or 0)
-    return metrics
 
 
 def choose(beam_args: Sequence[str], found: Inputs, job: Job) -> Runner:

@@ -7,8 +7,10 @@ over counts is right wherever the rows are.
 
 from __future__ import annotations
 
+import threading
 import uuid
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -16,6 +18,8 @@ import apache_beam as beam
 import orjson
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
+from apache_beam.transforms.window import GlobalWindow
+from apache_beam.utils.windowed_value import WindowedValue
 from tokenmill.pipelines.transforms.files import replace_file
 
 COUNTS = "counts"
@@ -36,6 +40,28 @@ def count(rows: beam.PCollection[Any], name: str | Callable[[Any], str]) -> None
     after = rows.producer.full_label if rows.producer else "nothing"
     label = f"Count {name if isinstance(name, str) else name.__name__} after {after}"
     keep(rows | label >> beam.Map(lambda row: (name if isinstance(name, str) else name(row), 1)))
+
+
+_here = threading.local()
+
+
+def tally(name: str, number: int = 1) -> None:
+    """Count within what a `Tallying` does, however deep."""
+    _here.counts[name] += number
+
+
+class Tallying(beam.DoFn):
+    """A DoFn in which `tally` counts. Its `ParDo` has a further output, `COUNTS`, which is to be kept."""
+
+    def start_bundle(self) -> None:
+        _here.counts = Counter()  # what a bundle that failed had counted is dropped with its rows
+
+    def finish_bundle(self) -> Iterator[Any]:
+        # Whichever of several on this thread comes first hands over for all: sums do not mind.
+        counts, _here.counts = _here.counts, Counter()
+        window = GlobalWindow()
+        for counted in counts.items():
+            yield beam.pvalue.TaggedOutput(COUNTS, WindowedValue(counted, window.max_timestamp(), (window,)))
 
 
 def write_counts(pipeline: beam.Pipeline, folder: str) -> None:

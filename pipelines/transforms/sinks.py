@@ -42,6 +42,7 @@ EMPTY = "no-rows"
 
 Place = tuple[str, int, int]
 """(file, offset, length), the last two in bytes."""
+Placed, Framed = tuple[int, Place], tuple[int, bytes]
 Run = Place | bytes
 """Rows of one shard: where they stand, or themselves, JSON lines in a zstd frame."""
 
@@ -177,7 +178,7 @@ class WriteShards(beam.PTransform[Any, Any]):
         runs = _WriteRuns("" if self.shuffled else self.folder, self.shards, key)
         return (
             rows
-            | "Write runs" >> beam.ParDo(runs).with_output_types(tuple[int, bytes if self.shuffled else Place])
+            | "Write runs" >> beam.ParDo(runs).with_output_types(Framed if self.shuffled else Placed)
             | "Gather runs" >> beam.GroupByKey()
             | "Write shard" >> beam.ParDo(_WriteShard(self.folder, self.row_type, fill)).with_output_types(str)
         )

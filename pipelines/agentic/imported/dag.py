@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import apache_beam as beam
-from apache_beam.metrics import Metrics
 from tokenmill.inference.call import Ask
 from tokenmill.pipelines.runs.options import server_store
-from tokenmill.pipelines.transforms import DATA, FAILED, NAMESPACE, REJECTED
+from tokenmill.pipelines.transforms import DATA, FAILED, REJECTED
+from tokenmill.pipelines.transforms.counts import count
 from tokenmill.pipelines.transforms.flow import Flow
 from tokenmill.pipelines.transforms.rollout import Accepted, Rollout, Several
 from tokenmill.schemas.agentic import Agent, AgentTask, RefusedAgent, RefusedTask
@@ -96,12 +96,7 @@ class ImportTask:
 
 def build(step: ImportAgent | ImportTask, given: Sequence[Any], flow: Flow) -> None:
     """The whole job."""
-    rows = flow.root | "Given" >> beam.Create(list(given)) | "Count" >> beam.Map(counted) | "Spread" >> beam.Reshuffle()
+    rows = flow.root | "Given" >> beam.Create(list(given)) | "Spread" >> beam.Reshuffle()
+    count(rows, "read")
     made = rows | "Import" >> Rollout(step, flow.models)
     flow.write(step.row_type, step.rejected_type, made[DATA], [made[REJECTED]], [made[FAILED]])
-
-
-def counted(element: Any) -> Any:
-    """The same, counted among what was read."""
-    Metrics.counter(NAMESPACE, "read").inc()
-    return element
