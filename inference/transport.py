@@ -57,9 +57,8 @@ class _Session:
         if self._session is None:
             # No limit of connections here: the limiter decides what is in flight.
             connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
-            connector._factory = partial(
-                _Handler, loop=asyncio.get_running_loop()
-            )  # the only place to bound what it reads
+            handlers: Any = partial(_Handler, loop=asyncio.get_running_loop())
+            connector._factory = handlers  # the only place to bound what it reads
             self._session = aiohttp.ClientSession(
                 connector=connector,
                 timeout=self._deadline,

@@ -127,7 +127,7 @@ def watched() -> Iterator[Counter[str]]:
         return apply(self, transform, rows, label)
 
     SHUFFLED.clear()
-    beam.Pipeline._apply_internal = applied  # type: ignore[method-assign]
+    beam.Pipeline._apply_internal = applied  # type: ignore[method-assign, assignment]
     try:
         yield SHUFFLED
     finally:

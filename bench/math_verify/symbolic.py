@@ -15,7 +15,7 @@ from random import Random
 
 def main(each: int) -> None:
     """Print `each` problems of every template, drawn by template and number alone."""
-    from reasoning_gym.arithmetic.gsm_symbolic import gsm_symbolic  # type: ignore[import-not-found]
+    from reasoning_gym.arithmetic.gsm_symbolic import gsm_symbolic
 
     templates = gsm_symbolic.GSMSymbolicDataset(gsm_symbolic.GSMSymbolicDatasetConfig(size=1)).generators
     for template in gsm_symbolic.tasks_ok:

@@ -64,6 +64,10 @@ FIELDS = {
     "near_duplicate": [(0.8, ["0.8"])],
     "levels": [("decline=0.5", ["decline=0.5"])],
     "toolset_size": [("2-5", ["2-5"])],
+    "keep": [("0.1:0.9", ["0.1:0.9"])],
+    "distractor_tools": [(3, ["3"])],
+    **{name: [] for name in ("pairs", "keep_per_task", "give_up_after")},  # go with several samples
+    **{name: [] for name in ("domain", "policy")},  # a file must be there
 }
 
 
@@ -87,7 +91,7 @@ def some_options(draw, job):
         if samples(flag) and (flag.field in ("input", "output", "domains") or draw(st.booleans())):
             value, said = draw(st.sampled_from(samples(flag)))
             keywords[flag.field] = value
-            words += [flag.name, *said]
+            words += [flag.name, *said] if flag.name.startswith("-") else said
     return keywords, words
 
 
@@ -169,7 +173,7 @@ def test_a_stage_reads_longer_rows_than_documents_are():
     longest = {
         job: next(f.default for f in describe(options_of(job)) if f.field == "max_document_bytes") for job in JOBS
     }
-    short = {"knowledge", "generate", "math", "tools harvest", "tools curate", "corpus"}
+    short = {"knowledge", "generate", "prefer", "math", "tools harvest", "tools curate", "corpus run", "corpus label"}
     assert {job for job, most in longest.items() if most == 5_000_000} == short
     assert {longest[job] for job in longest.keys() - short} == {20_000_000}
 

@@ -17,7 +17,7 @@ from tokenmill.pipelines.tools.curate.dag import CurateTools
 from tokenmill.pipelines.tools.curation import Curation
 from tokenmill.pipelines.transforms import DATA, FAILED, REJECTED
 from tokenmill.pipelines.transforms.flow import Flow
-from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Rollout, Several
+from tokenmill.pipelines.transforms.rollout import Accepted, Paired, Rejected, Rollout, Several
 from tokenmill.pipelines.transforms.sources import RowUnreadable
 from tokenmill.schemas.agentic import Domain, RefusedDomain
 from tokenmill.schemas.documents import FailedRow, failed_row
@@ -72,7 +72,7 @@ class EvolveDomains:
     async def __call__(self, category: Category, ask: Ask) -> Several:
         siblings = Siblings(self.evolution.distinct)
         made: list[Domain] = []
-        outcomes: list[Accepted | Rejected | FailedRow] = []
+        outcomes: list[Accepted | Rejected | FailedRow | Paired] = []
         barren = 0
         for number in range(self.domains):
             if barren >= BARREN:

@@ -25,7 +25,8 @@ from tokenmill.pipelines.transforms.rollout import Accepted, Rejected, Rollout, 
 from tokenmill.schemas.documents import FailedRow, failed_row
 from tokenmill.schemas.tools import RefusedTool, ToolSpec, from_mcp, refuse
 from tokenmill.tools_repo.harvest.harvester import Harvested, Harvester, HarvestFailed
-from tokenmill.tools_repo.harvest.server_lists import Source, slug
+from tokenmill.tools_repo.harvest.server_lists import Source
+from tokenmill.tools_repo.harvest.servers import slug
 from tokenmill.tools_repo.specs.names import assign_names
 
 
