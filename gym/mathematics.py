@@ -16,17 +16,21 @@ from tokenmill.gym.answers import LONGEST_LINE, stated
 from tokenmill.gym.attacks import mutants
 from tokenmill.gym.environment import Drawn, EnvironmentFault, Generated
 from tokenmill.gym.files import records
+from tokenmill.gym.plain import disguised
 from tokenmill.judges.math import FinalAnswer
 from tokenmill.judges.math.answer_forms import Value, final_answer, read_answer
 from tokenmill.schemas.draws import digest
 from tokenmill.schemas.gym import GymTask
 
+_WHOLE = r"\d+|\d{1,3}(?:[, \u202f\u00a0]\d{3})+"
 _NUMBER = re.compile(
-    r"(?:[a-z]\s*=\s*)?[-−+]?\s*(?:\d[\d,\u202f\u00a0 ]*(?:\.\d+)?(?:\s*/\s*\d[\d,]*)?|\\?[dt]?frac\s*\{\d+\}\s*\{\d+\})"
-    r"\s*\\?%?(?:\s*(?:\\text\{)?\s*[a-z]{1,12}\}?)?",
+    r"(?:[a-z0-9 +*-]{0,20}[a-z][a-z0-9 +*-]{0,20}=\s*)?([-−+]?)\s*"
+    rf"(?:({_WHOLE})(?:\s*/\s*({_WHOLE}))?|\\?[dt]?frac\s*\{{(\d+)\}}\s*\{{(\d+)\}})\s*(?:\\text\{{)?([a-z]*)\}}?",
     re.IGNORECASE,
 )
-"""A number or a fraction, perhaps with a name before it and a unit behind."""
+"""A whole number or a fraction, perhaps with a name before it and a word behind."""
+_BOX = re.compile(r"\\boxed\s*\{(.*)\}")
+_GROUPS = re.compile(r"[ ,\u00a0\u202f]")
 ASK = "End with one line `Answer:` and the exact value: a whole number or a fraction in lowest terms."
 
 
@@ -48,14 +52,23 @@ class Mathematics(Generated):
                 break
         topic = make.__name__.strip("_")
         return Drawn(
-            f"{question} {ASK}", f"Answer: {value}", {"answer": str(value)}, kind=topic, topics=("mathematics", topic)
+            f"{question} {ASK}",
+            f"Answer: {value}",
+            {"answer": str(value), "unit": UNITS.get(make.__name__, "")},
+            kind=topic,
+            topics=("mathematics", topic),
         )
 
     def fault(self, data: dict[str, Any], text: str) -> str:
+        if not self.drawn:
+            return disagreement(self._judge, data["answer"], text)
         said = stated(text) or _boxed(text)
-        if said and self.drawn and not _NUMBER.fullmatch(said.strip("$ \\()")):
+        if not said:
+            return "no single answer is stated"
+        value = exact(said, data.get("unit", ""))
+        if value is None:
             return "is no whole number or fraction: what is only written down is not worked out"
-        return disagreement(self._judge, data["answer"], text)
+        return "" if value == Fraction(data["answer"]) else f"not {data['answer']}"
 
     def wrong(self, task: GymTask) -> list[str]:
         value = Fraction(orjson.loads(task.data)["answer"])
@@ -69,6 +82,23 @@ class Mathematics(Generated):
     @cached_property
     def _judge(self) -> FinalAnswer:
         return FinalAnswer()
+
+
+def exact(said: str, unit: str = "") -> Fraction | None:
+    """The value of a whole number or fraction as answers have it; None for anything else, decimals among it, and where the
+    word behind it is not `unit`."""
+    said = said.strip("$ \r\n")
+    if box := _BOX.fullmatch(said):
+        said = box[1]
+    said = said.strip("$ \\()[]")
+    found = _NUMBER.fullmatch(said)
+    if found is None or disguised(said):
+        return None
+    sign, whole, below, numerator, denominator, word = found.groups()
+    if word and word.casefold() != unit:
+        return None
+    above, under = (int(_GROUPS.sub("", part)) for part in (whole or numerator, below or denominator or "1"))
+    return None if under == 0 else Fraction(above, under) * (-1 if sign in ("-", "−") else 1)
 
 
 class Problems(Mathematics):
@@ -202,3 +232,5 @@ def _work(random: Random) -> tuple[str, Fraction]:
 
 
 KINDS = (_linear_system, _remainder, _chance, _mixture, _paths, _series, _divisors, _work)
+UNITS = {"_mixture": "litres", "_work": "minutes"}
+"""What a number may be said to be a number of."""

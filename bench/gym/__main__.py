@@ -1,8 +1,9 @@
-"""`python -m tokenmill.bench.gym speed | busy | claims`; prints one JSON object.
+"""`python -m tokenmill.bench.gym speed | busy | claims | attacks`; prints JSON.
 
 speed   tasks a second made and scored, by environment, in CPU seconds of one process
 busy    share of a scripted endpoint's slots that `gym rollout` keeps at work while every rollout waits in its environment
 claims  false claims of compliance caught, honest answers refused; texts of our own making: a development figure
+attacks what answers earn that attackers wrote who had not seen the rewards, see `attacks.py`
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from tokenmill.bench.gym.attacks import table
 from tokenmill.bench.servers.scripted import ScriptedServer
 from tokenmill.gym.instructions.environment import Instructions
 from tokenmill.gym.registry import SHIPPED, find
@@ -134,10 +136,13 @@ def claims(number: int = 100) -> dict[str, Any]:
     return {"false": tried, "caught": caught, "paid": paid, "honest": number, "refused": refused}
 
 
+WHAT = {"speed": speed, "busy": busy, "claims": claims, "attacks": table}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("speed", "busy", "claims"))
-    print(json.dumps({"speed": speed, "busy": busy, "claims": claims}[parser.parse_args().what](), indent=1))
+    parser.add_argument("what", choices=tuple(WHAT))
+    print(json.dumps(WHAT[parser.parse_args().what](), indent=1))
 
 
 if __name__ == "__main__":

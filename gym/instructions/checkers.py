@@ -20,9 +20,14 @@ _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _END = re.compile(r"[.!?]+")
 _BULLET = re.compile(r"^[ \t]*[-*•][ \t]+\S", re.MULTILINE)
 _HIGHLIGHT = re.compile(r"(?<!\*)\*{1,2}([^*\n]{1,200})\*{1,2}(?!\*)")
-_PLACEHOLDER = re.compile(r"\[([^\[\]\n]{1,200})\]")
+_PLACEHOLDER = re.compile(r"\[([^\[\]\n]{1,200})\](?!\()")
+_BY_LETTERS = re.compile(r"(?<![^\W_])(?:[^\W\d_][ \t.·_*-]{1,2}){3,}[^\W\d_](?![^\W_])")
 _TITLE = re.compile(r"<<([^<>\n]{1,200})>>")
 _DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
+
+_ESCAPED = re.compile(r"\\u00[2-7][0-9a-f]", re.IGNORECASE)
+_TEXT_WORDS = 10
+"""Words that the longest text of a JSON answer needs: loose keys and words are none."""
 
 Values = dict[str, Any]
 
@@ -69,9 +74,25 @@ def occurrences(word: str, text: str) -> int:
     return len(re.findall(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE))
 
 
+def without_placeholders(text: str) -> str:
+    """A text without what stands in square brackets."""
+    return _PLACEHOLDER.sub(" ", text)
+
+
+def spelled(text: str) -> str:
+    """The first word that is written letter by letter, `c o l d` or `c-o-l-d`; empty where there is none."""
+    found = _BY_LETTERS.search(text)
+    return found[0] if found else ""
+
+
 def _filled(pattern: re.Pattern[str], text: str) -> int:
     """How often a pattern stands in a text with a letter or a figure inside its marks."""
     return sum(any(c.isalnum() for c in inside) for inside in pattern.findall(text))
+
+
+def _named(text: str) -> int:
+    """Placeholders that name what belongs there: with a word of letters."""
+    return sum(any(len(word) > 1 and word[0].isalpha() for word in words(one)) for one in _PLACEHOLDER.findall(text))
 
 
 def _many(count: int, wanted: int, what: str, how: str) -> str:
@@ -87,11 +108,35 @@ def _json_fault(text: str) -> str:
     body = text.strip()
     if body.startswith("```"):
         body = body.removeprefix("```json").removeprefix("```").removesuffix("```")
+    if _ESCAPED.search(body):
+        return "hides letters behind escapes"
     try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        return "is no JSON"
-    return "" if isinstance(value, dict) and value else "is no JSON object"
+        value = json.loads(body, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        return "is no JSON" if not isinstance(error, _Twice) else str(error)
+    if not isinstance(value, dict) or not value:
+        return "is no JSON object"
+    return "" if _longest_text(value) >= _TEXT_WORDS else "holds no text"
+
+
+class _Twice(ValueError):
+    """Of two values under one key a reader of the JSON sees one only."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _Twice("has a key twice")
+    return found
+
+
+def _longest_text(value: Any) -> int:
+    """Words of the longest text in a JSON value; those of a list stand together."""
+    if isinstance(value, str):
+        return len(words(value))
+    if isinstance(value, list):
+        return sum(len(words(one)) if isinstance(one, str) else _longest_text(one) for one in value)
+    return max((_longest_text(one) for one in value.values()), default=0) if isinstance(value, dict) else 0
 
 
 def _repeats(text: str, request: str) -> str:
@@ -110,7 +155,10 @@ def _longest_sentence(text: str, n: int) -> str:
 
 def _sections(text: str, n: int) -> str:
     found = re.findall(r"^[ \t#*]*SECTION (\d+)\b", text, re.MULTILINE)
-    return "" if found == [str(number + 1) for number in range(n)] else f"has sections {found}, 1 to {n} are asked for"
+    if found != [str(number + 1) for number in range(n)]:
+        return f"has sections {found}, 1 to {n} are asked for"
+    parts = re.split(r"^[ \t#*]*SECTION \d+\b", text, flags=re.MULTILINE)[1:]
+    return "" if all(words(part) for part in parts) else "has an empty section"
 
 
 def _two(text: str) -> str:
@@ -192,7 +240,7 @@ _ALL = (
          lambda text, n: _many(_filled(_HIGHLIGHT, text), n, "highlighted phrases", "at least")),
     Kind("placeholders", "detectable_content", _number(2, 4),
          lambda n: f"Leave at least {n} placeholders in square brackets, such as [name].",
-         lambda text, n: _many(_filled(_PLACEHOLDER, text), n, "placeholders", "at least")),
+         lambda text, n: _many(_named(text), n, "placeholders", "at least")),
     Kind("postscript", "detectable_content", _nothing, lambda: "Add a postscript at the end that begins with P.S.",
          lambda text: "" if re.search(r"^[ \t]*P\.\s?S\.[ \t]*\S", text, re.MULTILINE | re.IGNORECASE) else "has no postscript"),
     Kind("json_object", "detectable_format", _nothing, lambda: "Give the whole answer as one JSON object.", _json_fault),

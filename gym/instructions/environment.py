@@ -15,9 +15,10 @@ from typing import Any
 
 import orjson
 from tokenmill.gym.environment import Drawn, Generated, part
-from tokenmill.gym.instructions.checkers import KINDS, words
+from tokenmill.gym.instructions.checkers import KINDS, sentences, spelled, without_placeholders, words
 from tokenmill.gym.instructions.claims import claims, without_claims
 from tokenmill.gym.instructions.compose import composed
+from tokenmill.gym.plain import disguised
 from tokenmill.inference.call import Ask
 from tokenmill.inference.structured import ask_json
 from tokenmill.prompts.fence import fence
@@ -72,13 +73,16 @@ class Instructions(Generated):
 
     def faults(self, data: dict[str, Any], text: str) -> list[str]:
         """What is wrong with an answer."""
+        if hidden := disguised(text):
+            return [f"plain: {hidden}"]
         found = [f"{name}: {why}" for name, given in data["given"].items() if (why := KINDS[name].fault(text, **given))]
         return found + ([f"content: {why}"] if (why := hollow(data, text)) else [])
 
     async def parts(self, task: GymTask, text: str, ask: Ask) -> Sequence[RewardPart]:
-        """A part for each instruction, one for the content, one for honesty."""
+        """A part for plain letters, one for each instruction, one for the content, one for honesty."""
         data = orjson.loads(task.data)
-        made = []
+        hidden = disguised(text)
+        made = [part("plain", not hidden, hidden or "letters are what they look like")]
         for name, given in data["given"].items():
             why = KINDS[name].fault(text, **given)
             made.append(part(name, not why, why or "followed"))
@@ -180,9 +184,15 @@ def hollow(data: dict[str, Any], text: str) -> str:
     body = without_claims(text)
     if data["given"].get("repeat_request"):
         body = body.replace(data["request"], "", 1)
-    said = [one.casefold() for one in words(body)]
+    said = [one.casefold() for one in words(without_placeholders(body))]
     if (count := len(said)) < LEAST_WORDS:
-        return f"has {count} words beside claims about itself"
+        return f"has {count} words beside placeholders and claims about itself"
+    if spelled(body):
+        return f"spells a word letter by letter: {spelled(body)!r}"
+    told = [" ".join(words(one)).casefold() for one in sentences(body)]
+    long = [one for one in told if one.count(" ") >= 3]
+    if len(set(long)) < len(long):
+        return "says a sentence twice"
     if (count := len(words(text))) > MOST_WORDS:
         return f"has {count} words, at most {MOST_WORDS} are asked for"
     word = data["topic"]["word"]

@@ -41,6 +41,8 @@ class Morse(Generated):
         said = stated(text, full_stop="code" in data)
         if "code" in data:
             return "" if " ".join(said.translate(_SIGNS).split()) == data["code"] else "not the message in Morse code"
+        if not said.isascii():  # `ı` and `ſ` are I and S in capitals
+            return "holds letters that Morse code does not have"
         return "" if said.upper().strip("\"'").split() == data["message"].split() else "not the message"
 
     def wrong(self, task: GymTask) -> list[str]:

@@ -36,7 +36,10 @@ class Riddles(Generated):
         return _islanders(random) if number % 2 else _queue(random)
 
     def fault(self, data: dict[str, Any], text: str) -> str:
-        said = [word.casefold() for word in re.findall(r"[^\W\d_]+", stated(text))]
+        line = stated(text)
+        said = [word.casefold() for word in re.findall(r"[^\W\d_]+", line) if word.casefold() != "and"]
+        if (numbers := re.findall(r"\d+", line)) and numbers != [str(n + 1) for n in range(len(said))]:
+            return f"numbers the names {', '.join(numbers)}"
         wanted = [word.casefold() for word in data["answer"]]
         if data["kind"] == "islanders":
             said = sorted(said) if len(said) == len(set(said)) else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from random import Random
 from typing import Any
@@ -41,7 +42,8 @@ class Tables(Generated):
         return Drawn(f"{shown}\n\n{question} {LINE}", f"Answer: {answer}", {"answer": answer}, kind=kind)
 
     def fault(self, data: dict[str, Any], text: str) -> str:
-        said = stated(text).casefold().replace(",", " ").replace("euros", " ").replace("€", " ").split()
+        line = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", stated(text).casefold())  # 2,634 is one number
+        said = line.replace(",", " ").replace("euros", " ").replace("€", " ").split()
         if said == str(data["answer"]).casefold().replace(",", " ").split():
             return ""
         return f"not {data['answer']}"
