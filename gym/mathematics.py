@@ -24,11 +24,11 @@ from tokenmill.schemas.gym import GymTask
 
 _WHOLE = r"\d+|\d{1,3}(?:[, \u202f\u00a0]\d{3})+"
 _NUMBER = re.compile(
-    r"(?:[a-z0-9 +*-]{0,20}[a-z][a-z0-9 +*-]{0,20}=\s*)?([-−+]?)\s*"
-    rf"(?:({_WHOLE})(?:\s*/\s*({_WHOLE}))?|\\?[dt]?frac\s*\{{(\d+)\}}\s*\{{(\d+)\}})\s*(?:\\text\{{)?([a-z]*)\}}?",
+    r"([-−+]?)\s*"
+    rf"(?:({_WHOLE})(?:\s*[/⁄∕]\s*({_WHOLE}))?|\\?[dt]?frac\s*\{{(\d+)\}}\s*\{{(\d+)\}})\s*(?:\\text\{{)?([a-z]*)\}}?",
     re.IGNORECASE,
 )
-"""A whole number or a fraction, perhaps with a name before it and a word behind."""
+"""A whole number or a fraction in figures, perhaps with a word behind."""
 _BOX = re.compile(r"\\boxed\s*\{(.*)\}")
 _GROUPS = re.compile(r"[ ,\u00a0\u202f]")
 ASK = "End with one line `Answer:` and the exact value: a whole number or a fraction in lowest terms."
@@ -54,7 +54,7 @@ class Mathematics(Generated):
         return Drawn(
             f"{question} {ASK}",
             f"Answer: {value}",
-            {"answer": str(value), "unit": UNITS.get(make.__name__, "")},
+            {"answer": str(value), "question": question, "unit": UNITS.get(make.__name__, "")},
             kind=topic,
             topics=("mathematics", topic),
         )
@@ -65,7 +65,10 @@ class Mathematics(Generated):
         said = stated(text) or _boxed(text)
         if not said:
             return "no single answer is stated"
-        value = exact(said, data.get("unit", ""))
+        name, equals, value_said = said.rpartition("=")
+        if equals and name.strip(" $").replace(" ", "") not in data["question"].replace(" ", ""):
+            return "gives another quantity"
+        value = exact(value_said, data["unit"])
         if value is None:
             return "is no whole number or fraction: what is only written down is not worked out"
         return "" if value == Fraction(data["answer"]) else f"not {data['answer']}"
@@ -85,8 +88,8 @@ class Mathematics(Generated):
 
 
 def exact(said: str, unit: str = "") -> Fraction | None:
-    """The value of a whole number or fraction as answers have it; None for anything else, decimals among it, and where the
-    word behind it is not `unit`."""
+    """The value of a whole number or a fraction in lowest terms as answers have it; None for anything else, decimals among it,
+    and where the word behind it is not `unit`."""
     said = said.strip("$ \r\n")
     if box := _BOX.fullmatch(said):
         said = box[1]
@@ -98,7 +101,9 @@ def exact(said: str, unit: str = "") -> Fraction | None:
     if word and word.casefold() != unit:
         return None
     above, under = (int(_GROUPS.sub("", part)) for part in (whole or numerator, below or denominator or "1"))
-    return None if under == 0 else Fraction(above, under) * (-1 if sign in ("-", "−") else 1)
+    if under == 0 or gcd(above, under) > 1:
+        return None
+    return Fraction(above, under) * (-1 if sign in ("-", "−") else 1)
 
 
 class Problems(Mathematics):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 
-_PUNCTUATION = frozenset("“”‘’‚„–—‑…•·«»‹›§¶°′″€£¥¢©®™×÷−±√∞≈≠≤≥→←↑↓∙⋅")
+_PUNCTUATION = frozenset("“”‘’‚„–—‑…•·«»‹›§¶°′″€£¥¢©®™×÷−±√∞≈≠≤≥→←↑↓∙⋅⁄∕")
 _BLANKS = frozenset(" \n\t\r\u00a0\u202f")
 _PICTURES = ("So", "Sk")
 

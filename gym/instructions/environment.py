@@ -54,7 +54,7 @@ class Instructions(Generated):
         for attempt in range(1000):
             random = Random(digest("instructions", seed, number, attempt))
             topic = random.choice(_topics())
-            request = f"Write a text of at most {MOST_WORDS} words about {topic['topic']}."
+            request = f"Write a text of at most {MOST_WORDS} words about {topic['topic']}, with the word {topic['word']!r} in it."
             given = _given(random, topic, request, mode)
             reference = composed(random, topic, given)
             data = {

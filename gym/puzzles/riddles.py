@@ -21,6 +21,8 @@ from tokenmill.schemas.gym import GymTask
 
 PEOPLE, ISLANDERS = 5, 7
 Arrangement = tuple[str, ...]
+_LIST = re.compile(r"(?:\d[.)] *)?[^\W\d_]+(?:(?: *[,;>→–-] *(?:and )?| +and +| +)(?:\d[.)] *)?[^\W\d_]+)*")
+"""Names with one kind of sign or another between, perhaps numbered."""
 Clue = tuple[str, Callable[[Arrangement], bool]]
 
 
@@ -37,6 +39,8 @@ class Riddles(Generated):
 
     def fault(self, data: dict[str, Any], text: str) -> str:
         line = stated(text)
+        if not _LIST.fullmatch(line.replace("*", "")):
+            return "is no list of names"
         said = [word.casefold() for word in re.findall(r"[^\W\d_]+", line) if word.casefold() != "and"]
         if (numbers := re.findall(r"\d+", line)) and numbers != [str(n + 1) for n in range(len(said))]:
             return f"numbers the names {', '.join(numbers)}"
