@@ -66,9 +66,9 @@ class Mathematics(Generated):
         if not said:
             return "no single answer is stated"
         name, equals, value_said = said.rpartition("=")
-        if equals and name.strip(" $").replace(" ", "") not in data["question"].replace(" ", ""):
+        if equals and name.strip(" $").replace(" ", "") not in data.get("question", "").replace(" ", ""):
             return "gives another quantity"
-        value = exact(value_said, data["unit"])
+        value = exact(value_said, data.get("unit", ""))
         if value is None:
             return "is no whole number or fraction: what is only written down is not worked out"
         return "" if value == Fraction(data["answer"]) else f"not {data['answer']}"

@@ -155,7 +155,7 @@ def test_a_seed_beyond_64_bits_is_refused(corpus, tmp_path, run, seed):
     [("a.parquet", 200, "a.parquet"), ("A.PARQUET", 200, "A.PARQUET"), ("a.parquet", 0, "the input")],
 )
 def test_rows_that_a_broken_parquet_file_loses_are_named(tmp_path, run, monkeypatch, file, counted, named):
-    for module in ("transforms.sources", "runs.launch"):
+    for module in ("transforms.sources", "runs.conclude"):
         monkeypatch.setattr(f"tokenmill.pipelines.{module}.COUNTED_FILES", counted)
     corpus, out = tmp_path / file, tmp_path / "out"
     pq.write_table(pa.Table.from_pylist(list(documents(9, 4))), corpus, row_group_size=3)

@@ -81,7 +81,6 @@ def test_words_by_letters_are_seen_and_initials_are_not():
         *(
             ("2,634", "", 2634),
             ("638/13 litres", "litres", "638/13"),
-            ("10x + 3y = 73", "", 73),
             ("$\\dfrac{1}{2}$", "", "1/2"),
         ),
         *(

@@ -161,7 +161,6 @@ def test_a_missing_key_is_one_line_before_anything_is_asked(tmp_path, monkeypatc
         ("openai:m?effort=huge", "effort is one of"),
         ("openai:m?batch&poll=0", "above 0"),
         ("openai:m?batch=yes", "takes no value"),
-        ("anthropic:m?batch", "no Batch API like OpenAI's"),
         ("vllm:m?batch&poll=x", "above 0"),
     ],
 )
