@@ -38,7 +38,12 @@ from tests.fake_ask import FakeAsk
         ("placeholders", {"n": 2}, "[name] in [place]", "[name] in [ ]"),
         ("postscript", {}, "x\nP.S. y", "x PS y"),
         ("json_object", {}, '```json\n{"a": "one two three four five six seven eight nine ten"}\n```', "[1]"),
-        ("json_object", {}, '{"a": ["one two three four five", "six seven eight nine ten"]}', '{"a": 1, "b": "one two"}'),
+        (
+            "json_object",
+            {},
+            '{"a": ["one two three four five", "six seven eight nine ten"]}',
+            '{"a": 1, "b": "one two"}',
+        ),
         ("sections", {"n": 2}, "SECTION 1\na\nSECTION 2\nb", "SECTION 1\na\nSECTION 3\nb"),
         ("two_answers", {}, "a\n******\nb", "a\n******\na"),
         ("repeat_request", {"request": "Write it."}, "Write it.\nSo.", "So. Write it."),
