@@ -24,9 +24,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # from a checkout, without installing
 
-from tokenmill.pipelines.runs.exit import INTERRUPTED, STOPPED, USAGE  # noqa: E402
-
 from tokenmill import cli  # noqa: E402
+
+cli.import_beam()
+
+from tokenmill.pipelines.runs.exit import INTERRUPTED, STOPPED, USAGE  # noqa: E402
 
 RECORDINGS = "examples/recordings"
 RUNS = {

@@ -22,15 +22,18 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from tokenmill.cli import COMMANDS, load
-from tokenmill.inference.roles import Models, Role
-from tokenmill.inference.spec import parse_spec
-from tokenmill.pipelines.runs.errors import RunFailed
-from tokenmill.pipelines.runs.exit import raising
-from tokenmill.pipelines.runs.options import RunOptions, default_cache
-from tokenmill.result import Run
-from tokenmill.rows import as_paths
-from tokenmill.schemas.flags import UsageError, describe
+from tokenmill.cli import COMMANDS, import_beam, load
+
+import_beam()  # before what is below does, with all that we have no use for
+
+from tokenmill.inference.roles import Models, Role  # noqa: E402
+from tokenmill.inference.spec import parse_spec  # noqa: E402
+from tokenmill.pipelines.runs.errors import RunFailed  # noqa: E402
+from tokenmill.pipelines.runs.exit import raising  # noqa: E402
+from tokenmill.pipelines.runs.options import RunOptions, default_cache  # noqa: E402
+from tokenmill.result import Run  # noqa: E402
+from tokenmill.rows import as_paths  # noqa: E402
+from tokenmill.schemas.flags import UsageError, describe  # noqa: E402
 
 
 class Job:

@@ -114,7 +114,7 @@ def command() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what ends a pod ends a run as Ctrl-C does
     try:
         if sys.argv[1:2] != ["publish"] and sys.argv[1:2] and sys.argv[1] in COMMANDS:
-            _import_beam()
+            import_beam()
         return main(sys.argv[1:])
     except KeyboardInterrupt:  # before there was a run
         print("tokenmill: interrupted", file=sys.stderr)
@@ -130,13 +130,16 @@ def _complain(broken: threading.ExceptHookArgs) -> None:
         threading.__excepthook__(broken)
 
 
-def _import_beam() -> None:
+def import_beam() -> None:
     """Import Beam as if what it can do without were not installed. Whoever needs that imports it later."""
     hidden: dict[str, Any] = dict.fromkeys(name for name in UNUSED if name not in sys.modules)
     sys.modules.update(hidden)
+    before = logging.root.manager.disable
+    logging.disable(max(before, logging.WARNING))  # what it then says it misses
     try:
         import apache_beam  # noqa: F401
     finally:
+        logging.disable(before)
         for name in hidden:
             del sys.modules[name]
 
