@@ -125,7 +125,7 @@ def test_a_model_of_another_kind_is_one_line(tmp_path, config, told):
 
 
 def test_no_such_model_is_one_line(tmp_path, monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)  # read when that was imported
     with pytest.raises(OSError, match="there is no such folder") as caught:
         Entailment("nobody/has-such-a-model").find()
     assert "\n" not in str(caught.value)
