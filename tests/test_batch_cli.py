@@ -62,6 +62,7 @@ def test_batches_with_every_fault_end_in_the_bytes_of_a_direct_run(tmp_path, wor
         assert calls[role]["cached"] == direct[role]["cached"]
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_it_finds_its_batches_and_sends_nothing_twice(tmp_path):
     corpus(tmp_path, 40)
     with BatchServer(Writer(), working=1.0, batch_faults=BatchFaults(expired=0.05)) as server:

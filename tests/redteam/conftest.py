@@ -51,7 +51,7 @@ def mill(tmp_path, capfd, monkeypatch):
             inputs.write_text("".join(json.dumps(row) + "\n" for row in documents(3, 3)))
         folder = output or tmp_path / "out"
         words = ["knowledge", "--input", inputs, "--output", folder, "--llm", f"m@{endpoint}", "--no-similarity"]
-        words += ["--no-judge", "--rephrasings", 1, "--repairs", 0, "--timeout", 3, "--patience", 4]
+        words += ["--no-judge", "--rephrasings", 1, "--repairs", 0, "--timeout", 2, "--patience", 2]
         words += ["--cache", tmp_path / "private" / "answers.sqlite", *flags]
         begun = time.monotonic()
         code = cli.main([str(word) for word in words])

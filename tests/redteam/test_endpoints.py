@@ -176,7 +176,7 @@ def test_body(mill, name):
 def test_reply(mill, name):
     with Endpoint(REPLIES[name]) as server:
         ended = mill(server.url, "--limit", 1)
-    assert ended.seconds < 40, "timeout 3 s, patience 4 s"
+    assert ended.seconds < 40, "timeout 2 s, patience 2 s"
     assert ended.code in (2, 3) or sum(ended.counts()[kind] for kind in ("accepted", "rejected", "failed")) == 1
 
 

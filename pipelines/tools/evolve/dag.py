@@ -72,7 +72,7 @@ class EvolveDomains:
     async def __call__(self, category: Category, ask: Ask) -> Several:
         siblings = Siblings(self.evolution.distinct)
         made: list[Domain] = []
-        outcomes: list[Accepted | Rejected | FailedRow | Paired] = []
+        outcomes: list[Accepted | Rejected | FailedRow] = []
         barren = 0
         for number in range(self.domains):
             if barren >= BARREN:
@@ -176,7 +176,7 @@ class EvolveTools:
 
     async def __call__(self, category: Category, ask: Ask) -> Several:
         first = await replace(self.domains, domains=1)(category, ask)
-        outcomes: list[Accepted | Rejected | FailedRow] = []
+        outcomes: list[Accepted | Rejected | FailedRow | Paired] = []
         for outcome in first.outcomes:
             if isinstance(outcome, Accepted):
                 outcome = await self.design(outcome.row, ask)

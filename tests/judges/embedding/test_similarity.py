@@ -147,6 +147,7 @@ def test_importing_the_module_is_light():
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_a_vector_does_not_depend_on_how_many_threads_compute():
     code = """if True:
         import asyncio, hashlib

@@ -83,6 +83,7 @@ def test_both_stages_make_rows_that_fit_together(evolve, tmp_path):
     assert all(row["name"] in page and row["description"][:60] in page for row in domains.values())
 
 
+@pytest.mark.slow
 def test_the_rows_do_not_depend_on_the_number_of_workers(evolve, tmp_path):
     made = {}
     with ScriptedServer(Evolver(domains=0.2, siblings=0.1, reworded=0.2, across=0.6)) as server:
