@@ -24,6 +24,7 @@ from apache_beam.runners.portability.fn_api_runner.fn_runner import ExtendedProv
 from apache_beam.runners.portability.portable_runner import JobServiceHandle
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 from tokenmill.inference.errors import RunStopped
+from tokenmill.inference.fleet import STOPPED
 from tokenmill.inference.roles import Models
 from tokenmill.inference.spec import parse_spec
 from tokenmill.pipelines.runs.errors import RowsMissing, RunFailed, UsageError
@@ -246,7 +247,7 @@ def _stopped(error: Exception, state: str) -> Exception:
     text, and a worker leaves its reason in the state folder."""
     from tokenmill.inference import errors
 
-    told = Path(state, "stopped.json")
+    told = Path(state, STOPPED)
     if state and told.exists():
         kind, message = orjson.loads(told.read_bytes())
     else:

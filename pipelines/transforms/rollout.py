@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 import apache_beam as beam
-from apache_beam.transforms.window import GlobalWindow
 from apache_beam.utils.windowed_value import WindowedValue
 from tokenmill.inference import runtime as runtimes
 from tokenmill.inference.call import Answer, Ask
 from tokenmill.inference.errors import RunStopped, Waiting
 from tokenmill.inference.roles import Models
 from tokenmill.pipelines.transforms import DATA, FAILED, PAIRS, REJECTED
-from tokenmill.pipelines.transforms.counts import COUNTS, keep
+from tokenmill.pipelines.transforms.counts import COUNTS, Tallying, keep, tally
 from tokenmill.schemas.documents import FailedRow
 from tokenmill.tools_repo.sandbox.base import SandboxUnavailable
 
@@ -162,7 +161,7 @@ class _Outbox:
         return self._sent.get()
 
 
-class _Roll(beam.DoFn):
+class _Roll(Tallying):
     def __init__(self, step: Step[Any], models: Models, window: int, follows: str) -> None:
         self.step = step
         self.models = models
@@ -190,8 +189,8 @@ class _Roll(beam.DoFn):
             runtimes.release(runtime)
 
     def start_bundle(self) -> None:
+        super().start_bundle()
         self._running = 0
-        self._counts: dict[str, int] = {}
         self._waiting: list[Any] = []
         self._ready: deque[Any] = deque()
         self._finished = _Outbox(self._runtime.loop)
@@ -212,9 +211,7 @@ class _Roll(beam.DoFn):
         while self._running:
             yield from self._next()
         self._count_calls()
-        window = GlobalWindow()
-        for counted in self._counts.items():
-            yield beam.pvalue.TaggedOutput(COUNTS, WindowedValue(counted, window.max_timestamp(), (window,)))
+        yield from super().finish_bundle()
 
     def _start(self) -> None:
         if self._waiting:
@@ -314,8 +311,7 @@ class _Roll(beam.DoFn):
         for role, stats in self._runtime.unreported().items():
             for name, value in stats.as_dict().items():
                 if value:
-                    self._counts[f"{role}/{name}"] = value
+                    tally(f"{role}/{name}", value)
 
     def _count(self, name: str, number: int = 1) -> None:
-        full = f"{self.follows}: {name}" if self.follows else name
-        self._counts[full] = self._counts.get(full, 0) + number
+        tally(f"{self.follows}: {name}" if self.follows else name, number)
